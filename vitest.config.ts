@@ -20,7 +20,7 @@ const common = {
 const CPU_BOUND = { maxWorkers: 2, sequence: { groupOrder: 0 } };
 const IO_BOUND = { maxWorkers: 4, sequence: { groupOrder: 1 } };
 
-/** Preparations of the projects that need them. The unit tests and the emulator's tests need none. */
+/** Global setup files. The unit tests and the emulator's tests need none. */
 const DATABASE = ['tests/vitest/start-database.ts'];
 const SERVICES = [...DATABASE, 'tests/vitest/prepare-services.ts'];
 

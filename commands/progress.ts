@@ -26,8 +26,8 @@ export interface Progress {
 }
 
 /**
- * Creates a progress display. The displayed rate is the average number of users per second since this call. `unit` is the
- * displayed name of what the command counts.
+ * Creates a progress display. The displayed rate is the average per second since this call. `unit` is the displayed name of what
+ * the command counts.
  */
 export function showProgress(
   unit = 'users',

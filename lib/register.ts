@@ -22,7 +22,7 @@ export const outcomeOf = (registration: Registration | undefined): 'created' | '
 /**
  * Time limit of a whole registration. The timeouts of the single statements are not enough, because they add up. The limit
  * leaves time for a database that has to wake up. The sum of the limit and the 500 ms of a cache call is below the 9 s that a
- * shutdown may take, and below the 15 s after which the sender of a webhook stops waiting.
+ * shutdown may take, and below the 15 s timeout of the webhook sender.
  */
 const DEADLINE_MS = 8_000;
 
@@ -30,8 +30,8 @@ const DEADLINE_MS = 8_000;
 const findUserId = batchLoader(linkedUserIds);
 
 /**
- * Returns the result for an id that a lookup found. `userId` is null if an operator moved the user from this
- * provider id to another one (`users:relink`), and the time in which the service accepts the previous id is over.
+ * Returns the link that a lookup found, or undefined for an expired previous id, whose `userId` is null. A previous id is a
+ * provider id from which an operator has moved the user (`users:relink`).
  */
 const existingLink = (userId: string | null): Registration | undefined =>
   userId === null ? undefined : { userId, created: false };

@@ -5,9 +5,9 @@ import { addExample, EXAMPLE } from './example-files';
 import { inTemporaryFolder, linkFiles, runStep } from './temporary-project';
 
 /**
- * `npm run example`: adds the files of examples/projects to a copy of this checkout. In this copy, checks the types, the unused
- * code and the imports, and runs the tests of the example. The tests build the project. Exits with 1 if a step fails. Removes
- * the copy at the end, also after Ctrl-C.
+ * `npm run example`: adds the files of examples/projects to a copy of this checkout. In this copy, checks types and imports,
+ * searches for unused code, and runs the tests of the example. The tests build the project. Exits with 1 if a step fails.
+ * Removes the copy at the end, also after Ctrl-C.
  */
 
 /** Copies the files of this checkout that git does not ignore, except examples/. */

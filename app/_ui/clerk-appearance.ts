@@ -47,7 +47,7 @@ export const clerkAppearance = {
   },
 };
 
-/** Makes a form as wide as its container. By default, the maximum width of a form depends on the window instead. */
+/** Makes a form as wide as its container. By default, the maximum width of a form depends on the window. */
 export const fillingAppearance = {
   elements: { rootBox: { width: '100%' }, cardBox: { width: '100%', maxWidth: '100%' } },
 };

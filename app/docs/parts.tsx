@@ -177,7 +177,7 @@ export const operationTitle = ({ method, path }: Operation) => (
   </code>
 );
 
-/** Describes an operation: its credentials, a command that calls it (not for a webhook), the request and the responses. */
+/** Describes an operation: its credentials, a command that calls it (not for an event), the request and the responses. */
 export function operationView(operation: Operation) {
   const { id, kind, method, path, summary, security, requestBody, responses } = operation;
   const body = requestBody?.content['application/json'].schema;

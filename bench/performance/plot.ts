@@ -1,6 +1,6 @@
 import type { Requests } from './figures';
 
-/** Colors of one color scheme. `bars` has one color for each target, which is a measured server. */
+/** Colors of one color scheme. `bars` has one color for each target (a measured server). */
 interface Scheme {
   readonly ink: string;
   readonly soft: string;

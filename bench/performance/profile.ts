@@ -117,8 +117,8 @@ export async function measureProfile(
   fixtures: Fixtures,
   start: (target: Target) => Promise<Server>,
 ): Promise<NonNullable<Figures['profile']>> {
-  // User ids contain the name of the target (the measured server). The name `profiled` is unique to this function, because
-  // other measurements may already have inserted users with the name of the service.
+  // User ids contain the name of the target (the measured server). Other measurements may already have inserted users with the
+  // name of the service, so this function uses the name `profiled`.
   const scenarios = await scenariosFor({ ...service, name: 'profiled' }, fixtures);
   const serviceScenarios = scenarios.filter(({ name }) => SCENARIOS.includes(name));
   const profiled = [

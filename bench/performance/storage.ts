@@ -18,7 +18,7 @@ const ROWS_PER_INSERT = 500_000;
 const CALLS = 4_000;
 /** Number of ids that are cached to measure the memory per id. */
 const CACHED_IDS = 100_000;
-/** Number of these ids that are written concurrently. */
+/** Number of ids that are written to the cache concurrently. */
 const CACHED_AT_ONCE = 100;
 
 /**
@@ -53,7 +53,7 @@ const Plan = z
     ]) => Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks'],
   );
 
-/** Measures the CPU time per call of the database process with the id `pid`, and the median latency of sequential calls. */
+/** Measures the CPU time that the database process `pid` uses per call, and the median latency of sequential calls. */
 async function measureCost(pid: number, call: (index: number) => Promise<unknown>) {
   const milliseconds: number[] = [];
   const before = cpuMilliseconds(pid);

@@ -169,7 +169,7 @@ const run = (
 
 const Packages = z.object({ dependencies: z.record(z.string(), z.string()) });
 
-/** Throws if the baselines and the service use different versions of a package. Their CPU times would not be comparable. */
+/** Throws if the baselines and the service use different versions of a package, because CPU times would not be comparable. */
 function requireSameVersions(): void {
   const [serviceVersions, baselineVersions] = [project, baselines].map(
     (folder) =>
@@ -201,7 +201,7 @@ async function buildBaselines({ keys }: Pick<Fixtures, 'keys'>): Promise<void> {
   }
 }
 
-/** Assembles the application of the registry items from the files that a team installs, and builds it. */
+/** Assembles the application in `ITEM_FOLDER` and builds it. */
 async function buildItem({ keys }: Pick<Fixtures, 'keys'>): Promise<void> {
   rmSync(ITEM_FOLDER, { recursive: true, force: true });
   const registry = ['identity-link', 'identity-link-middleware', 'identity-link-cache'];

@@ -38,8 +38,8 @@ function perUser() {
 
 /**
  * Returns the memory of all function instances in a month, in gigabyte-hours. An instance stays alive until its idle
- * database connections close. With little load, one instance is alive for a share of the time. With much load, the number
- * of instances depends on the processor time.
+ * database connections close. With little load, one instance is alive for part of the time. With much load, the number of
+ * instances depends on the processor time.
  */
 function memoryGigabyteHours(users: number, idleSeconds: number): number {
   const each = perUser();

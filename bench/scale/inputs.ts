@@ -40,7 +40,7 @@ const NEON = at('https://neon.com/docs/introduction/plans', '2026-11-12');
 /** Numbers of daily users that docs/scale.md compares. */
 export const SIZES = [1_000, 100_000, 10_000_000] as const;
 
-/** The inputs of docs/scale.md. `npm run scale` uses them to compute the tables of this page. */
+/** The inputs of docs/scale.md. `npm run scale` computes the tables of that page from them. */
 export const INPUTS = {
   requestsPerDay: input('guarded requests of a user', 30, 'a day', ASSUMPTION),
   sessionsPerDay: input('sessions of a user, each below 10 minutes', 3, 'a day', ASSUMPTION),

@@ -34,8 +34,8 @@ function parseDate(since: string): Date {
 }
 
 /**
- * Returns the id of a run. The id is stored in the state file, so that a run does not continue with the file of a run that had
- * another instance of the identity provider, another database or another `--since`.
+ * Returns the id of a run, which the state file contains. A run continues only with a state file of the same secret key,
+ * database and `--since`.
  */
 function runId(secretKey: string, databaseUrl: string, since: Date | undefined): string {
   const { host, pathname } = new URL(databaseUrl);

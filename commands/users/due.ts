@@ -21,9 +21,9 @@ const OUTCOMES: Readonly<
 
 /**
  * Deletes ("forgets") all users whose pending deletion is due (docs/users.md). Prints a receipt for each user, and the numbers
- * at the end. A receipt contains the first digits of the hash that `forgotten_users` stores instead of the provider's id, and
- * the internal id, or `not linked` if there is none. It does not contain the provider's id. For `days` days, late events do not
- * link these users again.
+ * at the end. A receipt contains the first digits of the hash of the provider's id, as stored in `forgotten_users`, and the
+ * internal id or `not linked`. It does not contain the provider's id. For `days` days, late events do not link these users
+ * again.
  */
 export async function forgetDueUsers(days: number): Promise<ExitCode> {
   const figures = { forgotten: 0, kept: 0, pending: 0 };

@@ -18,8 +18,8 @@ const stopTimeoutMilliseconds = 40_000;
 
 /**
  * Runs the service with its dependencies. Starts an embedded server for each dependency that the environment does not
- * configure. Appends to `stops` one function per started component, which stops that component. Never resolves. Rejects if a
- * component does not start, the build fails, Next.js exits or the signal is aborted.
+ * configure. Appends a stop function to `stops` for each started component. Never resolves. Rejects if a component does not
+ * start, the build fails, Next.js exits or the signal is aborted.
  */
 async function runStack(mode: Mode, settings: Settings, stops: Stop[], signal: AbortSignal): Promise<never> {
   const startedAt = performance.now();

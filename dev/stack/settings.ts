@@ -34,7 +34,7 @@ const Settings = z.object({
   /** URL of the Redis server in which the embedded KV server stores its data. Default: the data stays in memory. */
   REDIS_URL: z.url({ protocol: /^rediss?$/, error: 'not a redis:// URL' }).optional(),
   IDP_SECRET_KEY: z.string().optional(),
-  /** Kind of the identity provider emulator's keys: `test` for a development instance, `live` for a production instance. */
+  /** Kind of keys of the emulated identity provider: `test` for a development instance, `live` for a production instance. */
   IDP_KEY_STYLE: z.enum(['test', 'live'], 'neither test nor live').default('test'),
   /** Factor for the delays of the webhook retry schedule. The default turns 5 s into 5 ms and 10 h into 36 s. */
   IDP_RETRY_SCALE: z.coerce.number('not a number').min(0.0001).max(1).default(0.001),

@@ -41,8 +41,8 @@ function canListen(port: number, host: string): Promise<boolean> {
 }
 
 /**
- * Returns a random port that is free at the time of the call. The port is below the ports from which operating systems choose
- * one for an outgoing connection (from 32,768 on Linux), so that no connection takes the port before the caller listens on it.
+ * Returns a random port that is free at the time of the call. The port is below the ephemeral ports (from 32,768 on Linux), so
+ * that no outgoing connection takes the port before the caller listens on it.
  */
 export async function freePort(): Promise<number> {
   const port = randomInt(20_000, 32_768);

@@ -36,7 +36,7 @@ export const AuthenticatedContext = z.object({
 });
 export type AuthenticatedContext = Readonly<z.infer<typeof AuthenticatedContext>>;
 
-/** The fields of a verified event that this service reads (docs/contract.md, 2.4). */
+/** A verified webhook event (docs/contract.md, 2.4). lib/webhook.ts parses its optional `timestamp` separately. */
 export const WebhookEvent = z.object({ type: z.string(), data: z.optional(z.unknown()) });
 export type WebhookEvent = Readonly<z.infer<typeof WebhookEvent>>;
 

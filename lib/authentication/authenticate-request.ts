@@ -15,8 +15,8 @@ export type ResolveUserId = (
  * Returns the authenticated context of a request. Returns undefined if `port` finds no verified user, if the user id is empty,
  * or if `resolveUserId` returns undefined. Passes errors of `port` and of `resolveUserId` through.
  *
- * Checks the session and resolves the internal id in the same way as the guard (docs/contract.md, 5.2, rules 2 and 3), but does
- * not check the format of the identity-provider user id. The routes of this service call `guard` (lib/guard.ts) instead. This
+ * Checks the session and resolves the internal id in the same way as the guard (docs/contract.md, 5.2, rules 2 and 3). Does not
+ * check the format of the identity-provider user id. The routes of this service call `guard` (lib/guard.ts) instead. This
  * function is for programs without Next.js, such as a queue worker. lib/idp/authentication-adapter.ts implements `port` with
  * the provider's SDK.
  */

@@ -22,7 +22,7 @@ import { ENV_GROUPS, tryParse } from './variables';
 const KEY_TTL_SECONDS = 60;
 const ROUNDS = 5;
 
-/** Maximum time until a replica must return a written value. */
+/** Maximum time until a replica returns a written value. */
 const REPLICATION_MS = 2_000;
 /** Pause between two reads of the written value. */
 const READ_PAUSE_MS = 100;
@@ -44,7 +44,7 @@ const INVALID_VARIABLES = 'KV_REST_API_URL or KV_REST_API_TOKEN is invalid';
 const COPY_BOTH =
   'Copy both KV_REST_API_URL and KV_REST_API_TOKEN from the page of one store at its provider';
 
-/** Returns the text of a store's error. The text may contain cached values, so print at most the error code in the text. */
+/** Returns the text of a store's error. The text may contain cached values, so callers must print only its error code. */
 function storeErrorOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   return error.cause instanceof Error ? error.cause.message : error.message;

@@ -92,7 +92,7 @@ const explain =
       ? failure(`the service does not respond within ${timeoutMs / 1000} s`, CHECK_URL)
       : failure(`cannot connect to the service (${errorCode(error)})`, CHECK_URL);
 
-/** Describes a response that differs from the expected one in its status or, if the status is as expected, in its body. */
+/** Describes how a response differs from the expected one: in its status or, if that is equal, in its body. */
 const unlike = (expected: number, { status }: SiteResponse) =>
   status === expected ? `a ${status} with an unexpected body` : `a ${status} instead of a ${expected}`;
 

@@ -70,7 +70,7 @@ const completesHandshake = ({ headers }: Response): boolean =>
  * nonce, this function runs the SDK again without the handshake. If the second run fails too, or if the token was issued for an
  * origin that is not authorized (`foreign-party`), this function runs the SDK without a session. These further runs cannot
  * start a handshake. If they could, a slow Backend API would cause an endless loop of redirects. The SDK would not end the
- * loop, because it detects a loop with a counter of handshakes, in a cookie that expires after 2 s.
+ * loop, because it counts handshakes in a cookie that expires after 2 s.
  */
 async function respondToPage(
   sdk: NextMiddleware,

@@ -10,7 +10,7 @@ export function browserSettings(): { publishableKey: string; proxyUrl?: string }
   };
 }
 
-/** Returns the address where the local stack shows e-mails that its emulator sends. Returns undefined for a real instance. */
+/** Returns the address of the console that shows the e-mails of the local stack. Returns undefined for a real instance. */
 export function mailsOnConsole(): string | undefined {
   const { CLERK_FAPI_URL, IDP_CONSOLE_URL } = environment();
   return CLERK_FAPI_URL === undefined ? undefined : IDP_CONSOLE_URL;

@@ -1,7 +1,6 @@
 /**
- * The only module through which server code calls functions of the provider's SDK. (lib/idp/authentication-adapter.ts also
- * calls the SDK, but is disabled.) The two imports come before the SDK, because the SDK reads its keys and binds `fetch` when
- * it is loaded.
+ * The only module that imports server functions of the provider's SDK, except lib/idp/authentication-adapter.ts, which the
+ * service does not use. The two imports come before the SDK, because the SDK reads its keys and binds `fetch` when it is loaded.
  */
 import './sdk-environment';
 import './backend-api-timeout';

@@ -48,9 +48,9 @@ export function sessionCache(): SessionCache {
     maxSize: MAX_BYTES,
     sizeCalculation: ({ signature, user }) => ENTRY_BYTES + signature.length + user.length,
     ttl: MAX_AGE_MS,
-    // Reads the clock for each lookup. By default, the cache stores the time that it read, and a timer deletes this time after
-    // 1 ms. No timer runs while the platform suspends a serverless function (the whole process). The cache would then use the
-    // time before the suspension.
+    // Reads the clock for each lookup. By default, the cache reuses the time of the last reading until a timer of 1 ms fires. No
+    // timer fires while the platform suspends a serverless function (the whole process). The first lookup after the suspension
+    // could then use the time before it.
     ttlResolution: 0,
     // The expiry of a token is a wall-clock time, and a monotonic clock stops while a serverless function is suspended.
     perf: { now: () => Date.now() },

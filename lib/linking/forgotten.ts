@@ -7,7 +7,7 @@ import type { Transaction } from '../storage/database';
 //
 // The key is a random value in the database (`forgotten_users_key`), not derived from a secret of the environment. All
 // processes and commands must have the same key, but an instance of the identity provider may have several valid secret keys,
-// and each secret is rotated. If the key were derived from a secret, a process with another secret would link the forgotten
+// and secrets are rotated. If the key were derived from a secret, a process with another secret would link the forgotten
 // user again, without an error or a log line. Because the key is in the database, a full copy of the database shows whether a
 // known id was forgotten. A copy without `forgotten_users_key` does not show this. The role of the service may read neither of
 // the two tables.

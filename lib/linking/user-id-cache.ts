@@ -3,7 +3,7 @@ import { withKv } from '../storage/kv';
 
 const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
 
-/** Error of a Redis store if the value of the key is not a string. The store responded, so this is a miss, not a failure. */
+/** Error of a Redis store for a key whose value is not a string. The store responded, so this is a miss, not a failure. */
 const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;
 
 /** Result of a cache read. After an `error`, the caller should not use the cache again for the same request. */

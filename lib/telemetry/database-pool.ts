@@ -1,6 +1,6 @@
 import { processState } from '../process-state';
 
-/** Numbers of all connections, idle connections and waiting statements of a connection pool of the `pg` library. */
+/** Counts of a `pg` connection pool: all connections, idle connections, and requests that wait for a connection. */
 interface PoolCounts {
   readonly totalCount: number;
   readonly idleCount: number;

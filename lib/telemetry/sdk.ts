@@ -83,8 +83,8 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
   const tracer = trace.getTracer(SCOPE);
   const recorder = instruments(metrics.getMeter(SCOPE));
   /**
-   * Exports the metrics before a Vercel function is suspended. @vercel/otel exports the spans. If an export is in flight,
-   * `forceFlush` waits for it. All calls that wait then share the next export.
+   * Exports the metrics before a Vercel function is suspended. @vercel/otel exports the spans. Calls of `forceFlush` wait for
+   * an export in flight, and then share the next export.
    */
   const exportWhileAwake = () => {
     if (runsOnVercel && reader) waitUntil(withFlushTimeout(reader.forceFlush()));

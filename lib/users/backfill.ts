@@ -41,7 +41,8 @@ async function countUnlinked(ids: readonly string[]): Promise<Linked> {
  * backfill may run during live traffic. It does not miss users that exist during the whole run, and does not link a user twice.
  *
  * Holds one page of 500 users in memory. Throws if the provider or the database rejects a request, or fails for longer than
- * `retryOptions.seconds`. The links of the yielded steps then stay in the database, and their cursors can be used.
+ * `retryOptions.seconds`. The links of the yielded steps then stay in the database, and a later run can continue from the cursor
+ * of the last step.
  */
 export async function* backfill({
   from,

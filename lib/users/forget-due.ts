@@ -28,7 +28,7 @@ const ENDS: ReadonlySet<DueResult['result']> = new Set(['forgotten', 'restored',
 /**
  * Forgets all users whose deletion is due, and yields a result for each. The handler of a webhook event schedules a deletion.
  * The deletion is due after a number of hours, and pending until it is completed or cancelled (lib/users/pending-deletions.ts).
- * To forget a user is to delete the link and, for `days` days, to prevent late events from linking the user again.
+ * Forgetting a user deletes the link. For `days` days, late events then cannot link the user again.
  * `forgotten`, `restored` and `moved` end the pending deletion, but only when the caller requests the next result. All other
  * results, and an interruption, leave the deletion pending, so that a later run repeats the steps. Two concurrent runs can
  * yield the same user.

@@ -38,20 +38,21 @@ const tryUncache = (identityProviderUserIds: readonly string[]): Promise<boolean
  *
  * Deletes the cache entries, the row, the entries again, and the entries once more after a pause:
  * - For a user without requests, the first deletion ensures that there is never a cached id without a row.
- * - A request that read the row before the deletion can cache the old id until the pause ends, because a lookup has a deadline.
- *   The last deletion removes that entry. Until then, requests of this user can get an id without a row.
+ * - A request that read the row before the deletion can cache the old id, but not after the pause, because a lookup has a
+ *   deadline. The last deletion removes that entry. Until then, requests of this user can get an id without a row.
  * - If a request links the user again, the result is `relinked`. The cache entry then contains the id of the new row. If the
  *   last deletion removes that entry, the next request reads the new row.
  *
  * One race remains. A process that is suspended between its lookup and its write for longer than the pause can cache the old id
- * for the lifetime of an entry. The race is impossible if the user was deleted at the provider and the tokens have expired, so
- * the command `users:forget` asks the operator to wait until the tokens have expired.
+ * for the lifetime of an entry. The race is impossible if the user was deleted at the provider and the tokens have expired. The
+ * command `users:forget` therefore asks the operator to wait until the tokens have expired.
  *
  * Rejects if the cache does not respond to the first deletion or if the database fails. The row then still exists, unless only
- * the last statement failed. That statement checks whether the user is linked again. A registration that starts during the
- * deletion waits until the deletion is committed. If the default isolation level of the database is REPEATABLE READ, the
- * snapshot of this registration is older than the deletion. The registration then does not see the deletion and links the user
- * again. The result is then `relinked`.
+ * the last statement failed. That statement checks whether the user is linked again.
+ *
+ * A registration that starts during the deletion waits until the deletion is committed. If the default isolation level of the
+ * database is REPEATABLE READ, the snapshot of this registration is older than the deletion. The registration then does not see
+ * the deletion and links the user again, and the result is `relinked`.
  */
 export async function forget(
   identityProviderUserId: string,

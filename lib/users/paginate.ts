@@ -39,10 +39,10 @@ function advance(cursor: Cursor | undefined, users: readonly ProviderUser[]): Cu
  * others are created or deleted at the same time. Passes errors of `read` through. A later run can continue from the last
  * cursor. `limit` must be at least 2, because a page with an offset repeats one user.
  *
- * Each request starts one millisecond before the last user, because other users can have the same creation time. The API
- * returns only users that were created after the requested time. It returns times in milliseconds, but does not document the
- * resolution of the stored times. If it stores microseconds, a user whose returned time equals the requested time can be
- * returned as well. Users that an earlier request returned are therefore skipped.
+ * Each request starts one millisecond before the creation time of the last user, because other users can have the same
+ * creation time. The API returns only users that were created after the requested time. It returns times in milliseconds, but
+ * does not document the resolution of the stored times. If it stores microseconds, a user whose returned time equals the
+ * requested time can be returned as well. Users that an earlier request returned are therefore skipped.
  *
  * If more users have the same creation time than fit on a page, the next request has an offset. Its first row must be the last
  * row of the previous page. If it is not, a user was deleted or created in between, and the offset starts again at 0.

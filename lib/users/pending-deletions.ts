@@ -4,7 +4,7 @@ import { asTransientError } from './database-error';
 
 /**
  * Schedules the deletion of a user, which lib/users/forget-due.ts runs after `hours` hours. A later call for the same user
- * starts the time again. Does not check that the user is linked, because a late `user.created` event can still link the user.
+ * restarts this period. Does not check that the user is linked, because a late `user.created` event can still link the user.
  */
 export async function scheduleDeletion(
   transaction: Transaction,
@@ -21,9 +21,9 @@ const DueDeletion = z.object({
   identityProviderUserId: z.string(),
   /** Null if the user is not linked. */
   userId: z.nullable(z.string()),
-  /** True if this is a previous id of a user that `users:relink` has moved. */
+  /** True if the id is a previous id of a user that `users:relink` has moved. */
   isPrevious: z.boolean(),
-  /** The first 16 digits of the keyed hash in `forgotten_users`. */
+  /** First 16 hexadecimal digits of the keyed hash that identifies the user in `forgotten_users`. */
   idHash: z.string(),
 });
 
@@ -61,7 +61,7 @@ export async function cancelDeletion(identityProviderUserId: string): Promise<bo
   return (await asTransientError(deleting)) === 1;
 }
 
-/** Deletes a pending deletion that is due. If `scheduleDeletion` has started the time again, the pending deletion stays. */
+/** Deletes a pending deletion if it is still due. A later call of `scheduleDeletion` may have postponed the deletion. */
 export async function completeDeletion(identityProviderUserId: string): Promise<void> {
   await asTransientError(database().$executeRaw`
     DELETE FROM public.pending_deletions

@@ -46,7 +46,7 @@ export interface Collision {
   readonly other?: number | undefined;
 }
 
-/** A field in quotes, or a field without quotes and commas. In quotes, a quote is doubled. */
+/** A CSV field, with or without quotes. In a quoted field, `""` represents one quote. */
 const FIELD = '("(?:[^"]|"")*"|[^",]*)';
 const unquote = (field = '') => field.replaceAll(/^"|"$/g, '').replaceAll('""', '"');
 const CSV = new RegExp(`^${FIELD},${FIELD}$`);

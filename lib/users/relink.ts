@@ -10,7 +10,7 @@ import { uncache } from './uncache';
 
 /** Number of users in one transaction. A transaction holds two advisory locks and one row lock for each of its users. */
 const BATCH = 200;
-/** Number of rows that one statement reads from a journal. A journal is the rows that a run has added to `previous_ids`. */
+/** Number of rows that one statement reads from a journal: the rows that a run has added to `previous_ids`. */
 const JOURNAL_PAGE = 5_000;
 
 /** Result for one batch of lines. `toMove` is the number of users that have moved or, in a dry run, can be moved. */
@@ -33,8 +33,8 @@ export interface RelinkOptions {
 const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16);
 
 /**
- * Returns the id of a run, which is a hash of the map. A run that continues an interrupted run has the same map and therefore
- * the same id, so that one rollback undoes both.
+ * Returns the id of a run, which is a hash of its map (old and new ids). A run that continues an interrupted run has the same
+ * map and therefore the same id, so that one rollback undoes both runs.
  */
 export const runOf = (lines: readonly MapLine[]): string =>
   digest(JSON.stringify(lines.map(({ oldId, newId }) => [oldId, newId]).sort()));
@@ -42,7 +42,7 @@ export const runOf = (lines: readonly MapLine[]): string =>
 /** Returns the id of the run that rolls a run back. */
 export const rollbackOf = (run: string): string => digest(`rollback of ${run}`);
 
-/** Returns the map that undoes a run, from the journal of the run. The map is empty if the journal has no entry of this run. */
+/** Reads the journal of a run and returns the map that undoes the run. The map is empty if the journal is empty. */
 export async function readJournal(run: string, retryOptions: RetryOptions): Promise<CheckedMap> {
   const lines: MapLine[] = [];
   for (let last = ''; ; ) {
@@ -181,8 +181,8 @@ function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
  * - After the commit, lookups of both ids store the internal id of the user.
  * If the command ends between the commit and the deletion, the next run deletes the entries.
  *
- * Throws if the database rejects a statement, or the database or the cache fails for longer than `retryOptions.seconds`. The
- * yielded steps stay valid.
+ * Throws if the database rejects a statement, or if the database or the cache fails for longer than `retryOptions.seconds`.
+ * The yielded steps stay valid.
  */
 export async function* relink(lines: readonly MapLine[], options: RelinkOptions): AsyncGenerator<RelinkStep> {
   for (let at = 0; at < lines.length; at += BATCH) {

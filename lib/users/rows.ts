@@ -79,9 +79,8 @@ const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
 
 /**
  * Time limits in milliseconds: `maxWait` for a connection (a suspended database may have to start), and `timeout` for the
- * transaction. `deleteLink` requires READ COMMITTED. Unless its parameter `days` is 0, its first statement waits until the
- * registrations of the user that are in flight have ended. At READ COMMITTED, its later statements see the row that such a
- * registration committed, and delete this row.
+ * transaction. `deleteLink` requires READ COMMITTED. Its first statement waits for the registrations of the user that are in
+ * flight, unless `days` is 0. At READ COMMITTED, its later statements see and delete the row that such a registration committed.
  */
 export const TRANSACTION = { maxWait: 7_000, timeout: 8_000, isolationLevel: 'ReadCommitted' } as const;
 

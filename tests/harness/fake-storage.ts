@@ -8,16 +8,17 @@ interface Row {
   readonly previous: Set<string>;
 }
 
-/** Error of a statement that PostgreSQL rejects with this SQLSTATE, in the shape that Prisma gives it. */
+/** Returns an error in the shape that Prisma gives to a PostgreSQL error with this SQLSTATE. */
 const databaseError = (originalCode: string) =>
   Object.assign(new Error(originalCode), { meta: { driverAdapterError: { cause: { originalCode } } } });
 
 /**
  * Returns fakes of the functions of lib/ that query the database, and a fake cache. Each call passes its statement or command
- * with a name to `schedule`, which decides when it runs. tests/in-process/fake-storage.test.ts checks that the fakes return
+ * with a name to `schedule`, which decides when to run it. tests/in-process/fake-storage.test.ts checks that the fakes return
  * what the real functions return.
  *
- * Previous ids and the entries of forgotten users do not expire, and no session token is newer than a deletion.
+ * The fakes are simpler: previous ids and the entries of forgotten users do not expire, and no session token links a forgotten
+ * user again.
  */
 export function fakeStorage(schedule: <T>(name: string, statement: () => T) => Promise<T>) {
   let rows: Row[] = [];

@@ -16,7 +16,7 @@ export interface Call {
   readonly userId: string | undefined;
 }
 
-/** For each user, the internal ids of the rows. The key of a user is the `identityProviderUserId` in the calls for the user. */
+/** Internal ids of the rows of each user. The key is the `identityProviderUserId` of the user. */
 export type Rows = ReadonlyMap<string, readonly string[]>;
 
 const Linked = z.object({ userId: z.string() });
@@ -51,7 +51,7 @@ const succeeded = ({ status }: Call) => status !== undefined && status < 300;
 /** A call without a response or with a server error may have created the user, or may create the user later. */
 const isUncertain = ({ status }: Call) => status === undefined || status >= 500;
 
-/** Describes how the calls of one user are not linearizable. Returns undefined if they are linearizable. */
+/** Returns the reason why the calls of one user are not linearizable, or undefined if they are. */
 function violation(calls: readonly Call[], rows: readonly string[], before: string | undefined) {
   const successes = calls.filter(succeeded);
   const created = successes.filter(({ status }) => status === 201);
@@ -74,11 +74,11 @@ function violation(calls: readonly Call[], rows: readonly string[], before: stri
 }
 
 /**
- * Checks that a history of calls is linearizable. In such a history, each call can be assigned a moment between its request and
- * its response, so that the calls would have the same responses if they ran one after the other at these moments. The model of
- * the link between a user and an internal id defines these responses. The first call for a user creates the id, and every other
- * call returns it. A register call returns 201 if it creates the id, and 200 otherwise. A call without a response or with a 5xx
- * may have taken effect at any time after its request, or never.
+ * Checks that a history of calls is linearizable. In such a history, a moment between request and response can be chosen for
+ * each call. Calls that run one after the other at these moments have the same responses. The model of the link between a user
+ * and an internal id defines these responses. The first call for a user creates the id, and every other call returns it. A
+ * register call returns 201 if it creates the id, and 200 otherwise. A call without a response or with a 5xx may have taken
+ * effect at any time after its request, or never.
  *
  * `rows` contains the rows after all calls, and `before` contains the rows before the first call. Returns a sentence for each
  * user whose calls are not linearizable.
@@ -97,8 +97,8 @@ export function checkHistory(calls: readonly Call[], rows: Rows, before: Rows = 
 }
 
 /**
- * Returns the line that the commands in tools/endurance print about a history. The model of the link (docs/testing.md) admits only
- * linearizable histories.
+ * Returns the line that the commands in tools/endurance print about a history. The model of the link (docs/testing.md) admits
+ * only linearizable histories.
  */
 export const describeHistory = (calls: number, violations: readonly string[]): string =>
   violations.length === 0

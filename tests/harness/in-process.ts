@@ -86,7 +86,7 @@ export async function importAsProcess<T>(load: () => Promise<T>): Promise<T> {
 
 /** SQLSTATE of a full disk, an error that the service does not retry. */
 export const DISK_FULL = '53100';
-/** SQLSTATE of a transaction that lost a race. The service retries it. */
+/** SQLSTATE of a transaction that lost a race. The service retries such a transaction. */
 export const SERIALIZATION_FAILURE = '40001';
 
 /** Makes the first `count` inserts into `users` fail with a SQLSTATE. */

@@ -61,7 +61,7 @@ function schemaErrors(value: unknown, pointer: string): string | undefined {
 
 /** A response that the document describes. */
 export interface DocumentedResponse {
-  /** An example is `GET /users/v1/me 401`. For a request that does not match an operation, it is `elsewhere 404 NotFound`. */
+  /** For example `GET /users/v1/me 401`, or `elsewhere 404 NotFound` for a request that does not match an operation. */
   readonly name: string;
   readonly method: string;
   /** Undefined for a response to a request that does not match an operation. */

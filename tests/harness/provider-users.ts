@@ -8,11 +8,11 @@ interface StoredUser {
   readonly externalId?: string | null | undefined;
 }
 
-/** An identity provider whose Backend API replaces the global function `fetch`. */
+/** A stub of the identity provider's Backend API. It replaces the global function `fetch`. */
 export interface ProviderUsers {
   /** Query strings of the requests so far. */
   readonly queries: string[];
-  /** Responses to the next requests. Without an element, a request gets a page of `users`. */
+  /** Responses to the next requests. If the list is empty, a request gets a page of `users`. */
   readonly failures: (() => Response | Promise<Response>)[];
   users: readonly StoredUser[];
   restore(): void;

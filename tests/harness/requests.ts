@@ -77,8 +77,8 @@ export interface WebhookSigning {
 }
 
 /**
- * Returns the headers of a webhook request. The signature covers the exact bytes of `body`. This function does not use the
- * code of the service that verifies signatures.
+ * Returns the headers of a webhook request. The signature covers the exact bytes of `body`. The computation does not share code
+ * with the signature check in lib/.
  */
 export function signatureHeaders(
   body: string | Uint8Array<ArrayBuffer>,

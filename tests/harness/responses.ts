@@ -11,8 +11,8 @@ export interface SeenResponse {
 let watch: (response: SeenResponse) => void = () => undefined;
 
 /**
- * Sets the function that receives every later response. This function replaces the previous one. The helpers that send requests
- * pass each response to `recordResponse`.
+ * Sets the function that receives every later response, and replaces the previous function. The helpers that send requests pass
+ * each response to `recordResponse`.
  */
 export function watchResponses(watcher: (response: SeenResponse) => void): void {
   watch = watcher;

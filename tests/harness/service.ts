@@ -80,9 +80,8 @@ export interface TestService extends TestDependencies {
 }
 
 /**
- * Selects the program that the tests start. If SERVICE_MODE is not set, it is the build of server.ts. With SERVICE_MODE=next,
- * it is `next start`, because some platforms cannot run server.ts. With SERVICE_MODE=dev, it is `next dev`, which supports only
- * one test file at a time.
+ * Selects the program that the tests start. The default is the build of server.ts. `next` selects `next start`, which also runs
+ * on platforms that cannot run server.ts. `dev` selects `next dev`, which supports only one test file at a time.
  */
 const MODE = process.env['SERVICE_MODE'];
 const NEXT = 'node_modules/next/dist/bin/next';

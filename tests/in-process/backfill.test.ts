@@ -40,8 +40,8 @@ afterEach(async () => {
 });
 
 /**
- * The provider has 501 users. `user_0` is linked, `user_1` is forgotten, the third user has an id that is too long, and the id
- * of the fourth one is not valid for two reasons.
+ * The provider has 501 users. `user_0` is linked, and `user_1` is forgotten. The ids of the third and the fourth user are too
+ * long, and the id of the fourth user also contains a null byte.
  */
 async function prepare(): Promise<void> {
   const users = usersOf(501).map((user, index) =>
@@ -67,7 +67,7 @@ const STEPS = [
   },
 ];
 
-test('backfill() links each user that is not linked, forgotten or invalid, and returns the counts and the end position of each page', async () => {
+test('backfill() skips linked, forgotten and invalid users, links all other users, and yields the counts and the end position of each page', async () => {
   await prepare();
   expect(await run()).toEqual(STEPS);
   expect(await database.users()).toHaveLength(498);
@@ -104,7 +104,7 @@ test('backfill() starts with the users that were created at a given time, or aft
   ]);
 });
 
-test('backfill() waits and repeats a request or a statement that fails for a short time', async () => {
+test('backfill() retries a provider request and a database statement that fail temporarily, and waits before each retry', async () => {
   provider.users = usersOf(3);
   provider.failures.push(() => new Response('', { status: 503 }));
   await failInserts(database, DISK_FULL, 1);

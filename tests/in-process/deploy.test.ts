@@ -254,7 +254,7 @@ test('A deployment of an older version ignores migrations that a newer version a
   expect(await deployMigrations(url, older)).toEqual([]);
 });
 
-test('pendingMigrations() does not write, and returns the pending migrations, or undefined if the role may not read the applied migrations', async () => {
+test('pendingMigrations() returns the pending migrations without writing to the database, or undefined if the role may not read the applied migrations', async () => {
   const folder = newMigrations({ '1_good': 'CREATE TABLE note (id INT)', '2_bad': 'SELECT 1/0' });
   expect(await pendingMigrations(url, folder)).toEqual(['1_good', '2_bad']);
   expect(await query(`SELECT to_regclass('_prisma_migrations') AS record`)).toEqual([{ record: null }]);
@@ -298,7 +298,7 @@ test('The time limit for the lock of the deployment does not apply to the statem
   expect(await query('SELECT * FROM settings')).toEqual([{ lock_timeout: '0' }]);
 });
 
-test('If its connection breaks, a deployment rejects. Earlier migrations stay applied, and the current one leaves no row', async () => {
+test('If the connection breaks, a deployment fails. Earlier migrations stay applied, and the current migration leaves no row in _prisma_migrations', async () => {
   const keepAlive = vi.spyOn(Socket.prototype, 'setKeepAlive');
   const folder = newMigrations({
     '1_good': 'CREATE TABLE note (id INT)',
@@ -306,7 +306,7 @@ test('If its connection breaks, a deployment rejects. Earlier migrations stay ap
   });
   await expect(deployMigrations(url, folder)).rejects.toThrow();
   expect(await rowsOf()).toMatchObject([{ name: '1_good', finished: true }]);
-  // Without this setting, a deployment does not notice a broken connection while it waits for a long migration.
+  // Without TCP keep-alive, a deployment does not notice a broken connection while it waits for a long migration.
   expect(keepAlive).toHaveBeenCalledWith(true, expect.any(Number));
 });
 

@@ -203,7 +203,7 @@ describe('A handler of an event', () => {
     },
   );
 
-  test('When the service handles a message, it deletes up to ten rows that are older than 30 days from each of the tables webhook_messages and webhook_subjects', async () => {
+  test('For each handled message, the service deletes up to ten rows older than 30 days from webhook_messages and up to ten from webhook_subjects', async () => {
     for (const [table, columns, values] of [
       ['webhook_messages', 'id, received_at', ''],
       ['webhook_subjects', 'id, received_at, applied_time', ', 1'],
@@ -226,7 +226,7 @@ describe('A handler of an event', () => {
   });
 });
 
-test('The database role of the service may insert a pending deletion, and may update it when a second deletion event of the user arrives', async () => {
+test('The database role of the service may insert a pending deletion and update it after a second deletion event of the user', async () => {
   for (const _attempt of [1, 2])
     expect(await deliver('test.deleted', { id: 'user_ada' })).toEqual(acknowledged('test.deleted'));
   const { rows } = await pool.query('SELECT identity_provider_user_id AS id FROM pending_deletions');
@@ -234,7 +234,7 @@ test('The database role of the service may insert a pending deletion, and may up
 });
 
 describe('Ordering', () => {
-  test('An event does not overwrite a profile that a newer event has written, but overwrites a profile that an event with the same time has written', async () => {
+  test('An event overwrites the profile of an older event or of an event with the same time, but not the profile of a newer event', async () => {
     await deliver('user.created', user('first', 1_000));
     await deliver('user.updated', user('third', 3_000));
     expect(await deliver('user.updated', user('second', 2_000))).toEqual(acknowledged('user.updated'));

@@ -11,7 +11,7 @@ const { TransientError, deleteLink, exportUser, findLinks, linkMany } = await im
   ...(await import('#lib/concurrency/retry')),
 }));
 
-test('exportUser() returns the link, the previous ids, the cached id, the due time of the deletion, the row of each id in `webhook_subjects` and the result of the callback', async () => {
+test('exportUser() returns all stored data about a linked user, and the result of the callback as `ownTables`', async () => {
   await linkMany(['user_1']);
   const [row] = await database.rowsOf('user_1');
   const userId = row?.id ?? '';

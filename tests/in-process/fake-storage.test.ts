@@ -46,8 +46,8 @@ const OPERATIONS = [...STATEMENTS, 'get', 'set', 'del'] as const;
 type Operation = readonly [name: (typeof OPERATIONS)[number], id: string, to: string];
 
 /**
- * Calls the functions in this order and returns their results. The fakes and the database generate different internal ids, so
- * the results contain the position at which an id was inserted (0 for the first) instead of the id.
+ * Calls the functions in the order of `operations` and returns their results. The fakes and the database generate different
+ * internal ids, so the results contain the position at which an id was inserted (0 for the first) instead of the id.
  */
 async function resultsOf(functions: Functions, operations: readonly Operation[]) {
   const ids: string[] = [];

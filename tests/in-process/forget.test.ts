@@ -44,7 +44,7 @@ async function resolve(user: string, issuedAt = 0): Promise<string> {
   if (userId === undefined) throw new Error('The user is forgotten');
   return userId;
 }
-/** Returns the issue time of a session token that is new enough to link a user again after a deletion at the present time. */
+/** Returns an issue time in the future. A session token with this issue time links a forgotten user again. */
 const later = () => Date.now() / 1000 + 60;
 
 /** First words of the cache commands and database statements, in the order of their arrival. */
@@ -62,7 +62,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   await kv.proxy.treat('forward');
-  // The circuit breaker may be open.
+  // Waits until the circuit breaker of the cache is closed.
   await expect.poll(() => readCachedUserId('user_probe'), { timeout: 10_000 }).toEqual({ outcome: 'miss' });
   steps.length = 0;
 });
@@ -108,7 +108,7 @@ test('forget() keeps the new row of a user that is linked again during the pause
   expect(await resolve('user_back')).toBe(next);
 });
 
-test('forget() does not delete a row that another table refers to', async () => {
+test('forget() does not delete a row that another table refers to without ON DELETE CASCADE', async () => {
   const userId = await resolve('user_referenced');
   await database.pool.query(`CREATE TABLE orders (user_id uuid REFERENCES users (id))`);
   await database.pool.query('INSERT INTO orders VALUES ($1)', [userId]);

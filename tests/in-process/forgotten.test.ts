@@ -102,7 +102,7 @@ test('A webhook, a register call, a guard with an older token and a backfill do 
   expect([await idsOf('user_1'), await cached('user_1')]).toEqual([[], null]);
 });
 
-test('A webhook delivery registers a new user with two statements before its handler runs, and needs four statements to find that a user is forgotten', async () => {
+test('A webhook delivery needs two statements to register a new user, and four statements to find that a user is forgotten', async () => {
   const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
   await one.deliver('user_unknown');
   expect(statements().slice(0, 2)).toEqual(['SELECT', 'INSERT']);
@@ -205,7 +205,7 @@ const isBlocked = (count: number) =>
     return rows.length >= count;
   }, 10_000);
 
-test('An insert that starts during the deletion of a forgotten user waits for the deletion and does not link the user', async () => {
+test('An insert that starts during the deletion of a user waits for the deletion and does not link the user', async () => {
   const userId = await one.resolve('user_deleting', () => LONG_AGO);
   await database.pool.query('CREATE TABLE children (user_id uuid REFERENCES users (id) ON DELETE CASCADE)');
   await database.pool.query('INSERT INTO children VALUES ($1)', [userId]);
@@ -226,7 +226,7 @@ test('An insert that starts during the deletion of a forgotten user waits for th
 });
 
 test.each(['user_inserting', 'user_inserting_again'])(
-  'A deletion that starts during the insert of the user waits for the insert and deletes the row: %s',
+  'A deletion that starts during the insert of a user waits for the insert and deletes the row: %s',
   async (user) => {
     await database.pool.query(`
       CREATE FUNCTION pause_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN

@@ -22,7 +22,7 @@ test('A request without a verified session gets no context and causes no cache c
   expect([kv.takeCommands(), database.takeStatements()]).toEqual([[], []]);
 });
 
-test('30 concurrent requests of three new users each get the internal id of their user, and cause only six cache commands and four database statements', async () => {
+test('30 concurrent requests of three new users get the correct internal ids with six cache commands and four database statements', async () => {
   const users = Array.from({ length: 30 }, (_, index) => `user_${index % 3}`);
   const contexts = await Promise.all(users.map((user) => contextOf({ user, issuedAt })));
   for (const [index, user] of users.entries()) {

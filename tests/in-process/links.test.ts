@@ -28,7 +28,7 @@ beforeEach(() => {
 });
 afterEach(() => allowInserts(database));
 
-test('linkMany() links the users without a link in two statements and returns the number of new links', async () => {
+test('linkMany() runs two statements to link the unlinked users, and returns the number of new links', async () => {
   await register('user_b');
   statements();
   expect(await linkMany(['user_a', 'user_b', 'user_c'])).toEqual({ linked: 2, forgotten: 0 });
@@ -60,7 +60,7 @@ test('linkMany() does not count a user that another transaction links first', as
   expect(await database.rowsOf('user_f')).toHaveLength(1);
 });
 
-test('linkMany() repeats a transaction after a serialization failure, and passes the error of a full disk through', async () => {
+test('linkMany() repeats its statements after a serialization failure, and passes the error of a full disk through', async () => {
   await failInserts(database, SERIALIZATION_FAILURE, 1);
   expect(await linkMany(['user_h'])).toEqual({ linked: 1, forgotten: 0 });
   await allowInserts(database);

@@ -4,7 +4,7 @@ import { SIGNING_SECRET } from '../harness/keys';
 import { signatureHeaders } from '../harness/requests';
 
 // A user.deleted event of the identity provider stores a pending deletion. A run of forgetDue() forgets the users whose
-// deletion is due. It deletes the row and the cached id, and stores a hash of the id so that the user is not linked again.
+// deletion is due: it deletes the row and the cached internal id. A stored hash of the provider's id prevents a new link.
 const { database, kv } = await startInProcess();
 const { pool, rowsOf } = database;
 
@@ -46,8 +46,8 @@ const provider = vi.spyOn(globalThis, 'fetch').mockImplementation(respond);
 afterAll(() => provider.mockRestore());
 
 /**
- * Runs the deletions that are due. Returns the result for each user. After a run has deleted a row, it pauses and then deletes
- * the cache entry of the user again, because a request in flight may have cached the id. `meanwhile` replaces this pause.
+ * Runs the deletions that are due. Returns the result for each user. A run deletes the cache entry of a user again after a
+ * pause, because a request in flight may have cached the id. `meanwhile` replaces this pause.
  */
 async function run(meanwhile: () => Promise<unknown> = async () => undefined) {
   const results: Record<string, string> = {};
@@ -97,7 +97,7 @@ test('A due deletion deletes the row and the cached id, stores that the user is 
   expect([...(await forgottenUntil(['user_due'])).keys()]).toEqual(['user_due']);
 });
 
-test('A second delivery of a user.deleted event has no effect, and another user.deleted event of the user starts the 24 hours again', async () => {
+test('A repeated delivery of a user.deleted event has no effect, but a new user.deleted event starts the 24 hours again', async () => {
   await deliver('user.deleted', 'user_twice', { message: 7_000 });
   await makeDue();
   const first = await deletionDueAt('user_twice');
@@ -117,7 +117,7 @@ test('If user.created arrives after user.deleted, the user is linked, and is for
   expect(await rowsOf('user_late')).toEqual([]);
 });
 
-test('The due deletion of a user that is not linked stores that the user is forgotten, so that a late user.created event does not link the user', async () => {
+test('After the due deletion of a user without a link, a late user.created event does not link the user', async () => {
   await deliver('user.deleted', 'user_never_linked');
   await makeDue();
   expect(await run()).toEqual({ user_never_linked: 'forgotten' });
@@ -134,7 +134,7 @@ test.each([undefined, null, '', 7, {}, 'a\0b', 'u'.repeat(256)])(
   },
 );
 
-test('A user that the provider has again is not deleted, and its deletion is no longer pending', async () => {
+test('A user that exists at the provider again is not deleted, and the deletion is no longer pending', async () => {
   const userId = await linkAndDelete('user_restored');
   await linkAndDelete('user_gone');
   atProvider.add('user_restored');
@@ -170,7 +170,7 @@ test('Without a valid response of the provider, nothing is deleted', async () =>
   }
 });
 
-test('The deletion of a user stays pending while another table refers to the row or the database fails, and the run forgets the other users', async () => {
+test('If another table refers to the row or the DELETE fails, a run leaves the deletion pending and forgets the other users', async () => {
   const userId = await linkAndDelete('user_1_referenced');
   await linkAndDelete('user_2_failing');
   await linkAndDelete('user_3');
@@ -196,20 +196,20 @@ test('The deletion of a user stays pending while another table refers to the row
   expect(await pending()).toEqual([]);
 });
 
-test('The deletion of a user stays pending if the cached id cannot be deleted before or after the row is deleted', async () => {
+test('The deletion of a user stays pending if the cache fails before or after the row is deleted', async () => {
   await linkAndDelete('user_cached');
   await kv.proxy.treat('refuse');
   expect(await run()).toEqual({ user_cached: 'failed: The cache does not respond. Nothing was deleted.' });
   expect(await rowsOf('user_cached')).toHaveLength(1);
   await kv.proxy.treat('forward');
   await vi.waitFor(async () => {
-    // The circuit breaker of the cache may still be open after the run above, so that a run fails.
+    // The circuit breaker of the cache may still be open after the run above. The next run then fails.
     expect(await run(() => kv.proxy.treat('refuse'))).toEqual({ user_cached: 'uncertain' });
   }, 30_000);
   expect([await rowsOf('user_cached'), await pending()]).toEqual([[], ['user_cached']]);
 });
 
-test('If a newer session token links a user again after a run has deleted the row, the deletion stays pending until the next run queries the provider', async () => {
+test('If a newer session token links a user again during a run, the deletion stays pending until the next run queries the provider', async () => {
   await linkAndDelete('user_back');
   const relinked = await run(() => registerByIdentityProviderUserId('user_back', Date.now() / 1000 + 60));
   expect([relinked, await pending()]).toEqual([{ user_back: 'relinked' }, ['user_back']]);
@@ -218,7 +218,7 @@ test('If a newer session token links a user again after a run has deleted the ro
   expect(await rowsOf('user_back')).toHaveLength(1);
 });
 
-test('If a run fails after it has deleted the rows, or its caller stops after the first result, the deletions stay pending and the next run completes them', async () => {
+test('If a run fails or is abandoned after it has deleted the rows, the deletions stay pending and the next run completes them', async () => {
   for (const id of ['user_1', 'user_2']) await linkAndDelete(id);
   const interrupted = run(async () => {
     throw new Error('interrupted');
@@ -276,7 +276,7 @@ test('A pending deletion that is cancelled does not delete the user', async () =
   expect(await rowsOf('user_cancelled')).toHaveLength(1);
 });
 
-test('A result of forgetDue() contains the internal id and the first 16 hexadecimal digits of the hash of the identity-provider user id', async () => {
+test('A result of forgetDue() contains the internal id, and the first 16 hex digits of the hashed identity-provider id', async () => {
   const userId = await linkAndDelete('user_receipt');
   const { value: step } = await forgetDue(30, { seconds: 0 }, async () => undefined).next();
   const { rows } = await pool.query(`SELECT encode(forgotten_user_hash('user_receipt'), 'hex') AS hash`);

@@ -47,7 +47,7 @@ test('reconcile() returns the users of the provider that are neither linked nor 
   });
 });
 
-test('reconcile() returns the rows of users that the provider has neither under the present id nor under a previous one', async () => {
+test('reconcile() returns a row if the provider has no user with the present id or a previous id of the row', async () => {
   await linkMany(['user_present', 'user_moved', 'user_gone']);
   await database.pool.query(`
     INSERT INTO previous_ids
@@ -70,7 +70,7 @@ test('reconcile() returns the rows of users that the provider has neither under 
   ]);
 });
 
-test('reconcile() compares all users and all rows, 500 at a time, and each of them once', async () => {
+test('reconcile() compares each user and each row once, in pages of 500', async () => {
   const ids = Array.from({ length: 999 }, (_, index) => `user_${String(index).padStart(3, '0')}`);
   signUp(...ids);
   for (const half of [ids.slice(0, 500), ids.slice(500)]) await linkMany(half.slice(1));
@@ -91,7 +91,7 @@ test('reconcile() compares all users and all rows, 500 at a time, and each of th
   expect(links.map(({ identityProviderUserId }) => identityProviderUserId)).toEqual(gone);
 });
 
-test('reconcile() waits and repeats a request that fails for a short time', async () => {
+test('reconcile() waits and repeats a request if the provider responds with a 502 or 503', async () => {
   await linkMany(['user_1']);
   signUp('user_1');
   const steps: ReconcileStep[] = [];

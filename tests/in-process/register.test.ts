@@ -44,7 +44,7 @@ test('Registering a new user takes a SELECT and an INSERT, and registering an ex
   expect(await idsOf('user_new')).toEqual([first.userId]);
 });
 
-test('If a registration waits for another transaction that has inserted the same user, the registration returns the inserted id once that transaction commits', async () => {
+test('A registration that waits for a concurrent insert of the same user returns the inserted id after the commit', async () => {
   const winner = await lockRow(database, 'user_lost');
   const loser = register('user_lost');
   expect(await winner.waiting(1)).toBe(true);
@@ -54,7 +54,7 @@ test('If a registration waits for another transaction that has inserted the same
   expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT']);
 });
 
-test('If a registration waits for another transaction that has inserted the same user, the registration creates the user once that transaction rolls back', async () => {
+test('A registration that waits for a concurrent insert of the same user creates the user after the rollback', async () => {
   const other = await lockRow(database, 'user_won');
   const call = register('user_won');
   expect(await other.waiting(1)).toBe(true);
@@ -132,7 +132,7 @@ test('A registration rejects if the database commits the INSERT but its response
   expect(await register('user_unheard')).toEqual({ userId, created: false });
 });
 
-test('A registration rejects after 8 s, even if neither the connection nor a statement reaches its own timeout', async () => {
+test('A registration rejects after 8 s, even if the connection and the statement stay below their own timeouts', async () => {
   await (await import('#lib/storage/database')).closeDatabase();
   const table = await lockTable(database);
   await database.proxy.treat('hold');
@@ -165,7 +165,7 @@ test('Without the unique key of the table, a registration rejects and creates no
   await database.pool.query(`CREATE UNIQUE INDEX ${key} ON users (identity_provider_user_id)`);
 });
 
-test('A registration that can neither find nor create a row rejects, and succeeds once inserts have an effect again', async () => {
+test('A registration rejects if a trigger skips its INSERT, and succeeds after the removal of the trigger', async () => {
   await database.pool.query(`
     CREATE FUNCTION skip_insert() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
     CREATE TRIGGER skip_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION skip_insert()`);

@@ -199,7 +199,7 @@ test('A user can be moved again, and all earlier ids of the user lead to the sam
   for (const id of ['old_twice', 'new_once', 'new_twice']) expect(await one.guard(id)).toBe(userId);
 });
 
-test('The journal of a run is a map that undoes the run. After this rollback, the new ids of the run are previous ids', async () => {
+test('A rollback with the journal of a run gives the users their old ids again, and the new ids become previous ids', async () => {
   const userId = await create('old_back');
   await move('old_back', 'new_back', { run: 'to undo' });
   const { lines } = await one.readJournal('to undo', { seconds: 0 });
@@ -342,7 +342,7 @@ test('If a move would deadlock with a transaction of the application, the move i
   await other.closeDatabase();
   const ids = [await create('old_lock_1'), await create('old_lock_2')];
   const lines = linesOf(['old_lock_1', 'new_lock_1'], ['old_lock_2', 'new_lock_2']);
-  // The application locks the rows in both orders, because one of them is opposite to the order of the move.
+  // The application locks the rows in both orders, because one of the orders is opposite to the order of the move.
   for (const [first, second] of [ids, ids.toReversed()]) {
     const holder = await pool.connect();
     try {
@@ -396,7 +396,7 @@ test('After a deletion that runs at the same time as a move, no id of the user h
   });
 });
 
-test('If the row of a user is deleted through an earlier id while the user is moved again, each id that the user has had is forgotten', async () => {
+test('If a user is deleted by an earlier id during a second move, each id that the user has had is forgotten', async () => {
   const users = Array.from({ length: 20 }, (_, index) => index);
   const lines = users.map((user): [string, string] => [`first_${user}`, `second_${user}`]);
   await one.linkMany(lines.map(([oldId]) => oldId));
@@ -428,7 +428,7 @@ test('A row that another transaction deletes during the move is not counted as m
   }
 });
 
-test('A new id that is forgotten at the same time as the move has no row', async () => {
+test('A new id that is forgotten during the move has no row', async () => {
   const users = Array.from({ length: 100 }, (_, index) => index);
   for (const user of users) await create(`old_target_${user}`);
   await inParallel(5, users, async (user) => {

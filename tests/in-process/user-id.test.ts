@@ -12,8 +12,8 @@ const cached = (user: string) => kv.engine.call('GET', key(user));
 const commands = () => kv.takeCommands().map(([name]) => name);
 
 /**
- * Loads the modules of the service again, as a separate process would. Returns a function that calls the new resolveUserId().
- * The returned function returns the internal id of a user and the fields that the call has logged.
+ * Loads the modules of the service again, as a separate process would. Returns a function that calls the new resolveUserId()
+ * for a user. Its result is the internal id and the fields that the call has logged.
  */
 const loadProcess = () =>
   importAsProcess(async () => {
@@ -42,7 +42,7 @@ afterEach(async () => {
   await allowInserts(database);
 });
 
-test('The first lookup of a user is a cache miss that stores the id, and the second lookup is a cache hit that does not query the database', async () => {
+test('The first lookup of a user is a cache miss and stores the id, and the second lookup is a cache hit without a database query', async () => {
   const first = await resolve('user_new');
   expect(first).toEqual({ userId: await cached('user_new'), cache: 'miss', caller: 'created' });
   expect(commands()).toEqual(['GET', 'SET']);

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 
-/** Reasons of the SDK for a token that it could not verify because it could not get the provider's keys. */
+/** Error reasons that the SDK reports if it cannot verify a token because it could not get the provider's keys. */
 export const MISSING_KEYS = [
   'jwk-failed-to-resolve',
   'jwk-local-missing',

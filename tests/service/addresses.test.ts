@@ -27,7 +27,7 @@ const ALIASED = 'user_by_alias';
 const sendRaw = (bytes: string) => exchange(service.url, { bytes });
 
 const buildId = readFileSync(path.join(BUILD_FOLDER, 'BUILD_ID'), 'utf8').trim();
-/** Returns aliases of an address. An alias is a different spelling that Next.js could map to the route of the address. */
+/** Returns aliases that Next.js could map to the route of an address. */
 const aliases = (address: string) => [
   `${address}/`,
   `${address}.rsc`,

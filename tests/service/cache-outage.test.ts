@@ -115,7 +115,7 @@ test('The log has one line when the cache is first skipped and one line when the
   expect(count('cache in use again') - before.back).toBe(1);
 });
 
-test('The cache stays out of use while its quota is exhausted, although the cache responds to PING', async () => {
+test('The cache stays out of use while its quota is exhausted, even if the cache responds to PING', async () => {
   let commands = 0;
   replaceStore(async (request, response) => {
     commands += 1;

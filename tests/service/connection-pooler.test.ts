@@ -28,7 +28,7 @@ describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
   const token = (id: string) => tokenFor(service.idp, id);
   const userIdOf = ({ body }: ParsedResponse) => Object(body).userId;
 
-  test('A guarded route, the register route and the webhook work through PgBouncer, and the two routes return the same internal id for a user', async () => {
+  test('Through PgBouncer, the register route and a guarded route return the same id, and the webhook works', async () => {
     const created = await register(service.url, token('user_caller'), {
       identityProviderUserId: 'user_pooled',
     });

@@ -76,7 +76,7 @@ test.each([
 
 describe('The origin of a request', () => {
   test.each(cases)(
-    'The origin of a request decides whether a GET and a POST may use a session cookie, even if the service has verified and cached the cookie before: %s',
+    'The origin and the method of a request decide whether a session cookie is accepted, even if its session is cached: %s',
     async (_source, headers, expected) => {
       const cached = cookie(token());
       expect((await call('GET', cached, site('same-origin'))).status).toBe(200);
@@ -89,7 +89,7 @@ describe('The origin of a request', () => {
     },
   );
 
-  test('The log contains the reason foreign-cookie for the rejected session cookie of a cross-site request', async () => {
+  test('A cross-site request whose session cookie is rejected is logged with the reason foreign-cookie', async () => {
     await call('POST', cookie(token()), site('cross-site'));
     await expect.poll(() => service.output()).toContain('"reason":"foreign-cookie"');
   });

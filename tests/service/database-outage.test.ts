@@ -159,7 +159,7 @@ test('A registration that waits first for a connection and then for a row lock f
   await service.database.proxy.treat('forward');
   expect(statusAndBody(await late)).toEqual(internalError);
   await row.release();
-  await expect.poll(timeouts, { message: 'the deadline of the registration ended it' }).toBe(before + 1);
+  await expect.poll(timeouts, { message: 'the deadline ended the registration' }).toBe(before + 1);
 });
 
 test('If PostgreSQL closes the connections, only requests whose queries were running get a 500', async () => {
@@ -177,7 +177,7 @@ test('If PostgreSQL closes the connections, only requests whose queries were run
   expect((await me(service.url, token('user_ended_idle'))).status).toBe(200);
 });
 
-test('While the database is read-only, users that have a row are served and new users get a 500, and events are delivered when the database is writable again', async () => {
+test('While the database is read-only, only users without a row get a 500, and events are delivered once the database is writable again', async () => {
   const cached = await me(service.url, token('user_read_cached'));
   await deliver(service.url, userCreated('user_read_known'));
   const readOnly = async (on: boolean) => {

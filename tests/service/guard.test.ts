@@ -46,7 +46,7 @@ describe('An authenticated request', () => {
     expect(body).toMatchObject({ identityProviderUserId: user.id });
   });
 
-  test('The context of an impersonated session contains the impersonated user and not the user that impersonates', async () => {
+  test('For an impersonated session, the guard passes the impersonated user to the handler and not the impersonator', async () => {
     const { body } = await me(service.url, token('user_impersonated', { act: { sub: 'user_admin' } }));
     expect(body).toEqual({
       isAuthenticated: true,

@@ -102,9 +102,9 @@ describe('Readiness without the database', () => {
 
 describe('Many concurrent probes', () => {
   /**
-   * Sends 200 concurrent probes and then 30 in sequence. Returns the duration in seconds, rounded up. The tests use it as a
-   * limit, because at most one probe per second may reach a dependency. A probe may get a 503, because a healthy database can
-   * be slow on a busy machine.
+   * Sends 200 concurrent probes and then 30 in sequence. Returns the duration in seconds, rounded up. A dependency may receive
+   * at most this number of probes, one per second. A probe may get a 503, because a healthy database can be slow on a busy
+   * machine.
    */
   async function sendProbes(): Promise<number> {
     const started = performance.now();

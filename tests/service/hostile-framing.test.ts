@@ -14,7 +14,7 @@ const sendRaw = (bytes: string) => exchange(service.url, { bytes });
 
 describe('Request smuggling', () => {
   const body = (id: string) => JSON.stringify({ identityProviderUserId: id });
-  /** Returns the request that an attacker smuggles behind another request. If it is handled, it registers the user. */
+  /** Returns the request that an attacker smuggles behind another request. It registers the user with this id. */
   const hidden = (id: string) =>
     requestHead(`POST ${REGISTER} HTTP/1.1`, {
       ...bearer(token),

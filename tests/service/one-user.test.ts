@@ -65,7 +65,7 @@ test('The show command finds a user by the internal or the provider id and print
   expect(byProviderId.stdout).toBe(byInternalId.stdout);
 });
 
-test('For a user that has a cached internal id but no row, the show command reports that there is no row and marks the cached id as a mismatch', async () => {
+test('The show command reports a user without a row as not linked, and marks a cached id of this user as a mismatch', async () => {
   await service.kv.engine.call('SET', key('user_nobody'), '019a0000-0000-7000-8000-000000000000');
   const { exit, stdout } = await show('user_nobody');
   expect(exit).toBe(1);
@@ -93,7 +93,7 @@ test('The forget command deletes the row and the cached id of a user, and warns 
   expect(await visit(user.id)).not.toBe(userId);
 });
 
-test('If a request reads the row of a user before the row is deleted, the deletion still leaves no cached id of the user', async () => {
+test('The deletion of a user also removes an id that a concurrent request read before the deletion and cached after it', async () => {
   const id = 'user_in_a_race';
   const { pid, url } = soleProcess();
   const userId = await visit(id);
@@ -166,7 +166,7 @@ test('The deletion of a user removes the cached id even if there is no row', asy
   expect(await cached(id)).toBeNull();
 });
 
-test('A foreign key with ON DELETE RESTRICT prevents the deletion of a user, and a foreign key with CASCADE deletes the rows that refer to the user', async () => {
+test('ON DELETE RESTRICT prevents the deletion of a user, and ON DELETE CASCADE deletes the rows that refer to the user', async () => {
   const [kept, gone] = ['user_with_notes_kept', 'user_with_notes_gone'] as const;
   const [keptId, goneId] = [await visit(kept), await visit(gone)];
   await database.pool.query(`
@@ -187,7 +187,7 @@ test('A foreign key with ON DELETE RESTRICT prevents the deletion of a user, and
   await database.pool.query('DROP TABLE notes_kept, notes_gone');
 });
 
-test('The forget command keeps the user if it is not confirmed, if it gets two ids or if the cache does not respond', async () => {
+test('The forget command deletes nothing without a confirmation, with two ids or if the cache does not respond', async () => {
   const id = 'user_who_stays';
   const userId = await visit(id);
   const unconfirmed = await command('forget', id);
@@ -215,7 +215,7 @@ test('The forget command rejects an id that is the internal id of one user and t
   expect(await database.rowsOf(userId)).toHaveLength(1);
 });
 
-test('After the deletion of a user, an older session token, the register route and a webhook event do not link the user until the remember command runs', async () => {
+test('An older session token, the register route and a webhook event do not link a deleted user. After the remember command, a webhook event links the user again', async () => {
   const id = 'user_to_stay_forgotten';
   const before = tokenFor(idp, id, { iat: now() - 30 });
   const caller = tokenFor(idp, 'user_calling');

@@ -140,7 +140,7 @@ const arbitrary = fc
   })
   .map(({ body, ...sent }): Sent => (/^(?:GET|HEAD)$/.test(sent.method) ? sent : { ...sent, body }));
 
-/** Returns true if the service keeps this request id. */
+/** Returns true if the service uses this request id of a client in its response. */
 const isValidRequestId = (id: string | undefined) => id !== undefined && /^[A-Za-z0-9_.:-]{1,64}$/.test(id);
 
 async function sendAndValidate({ method, path, headers, body }: Sent) {

@@ -95,7 +95,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     }
   });
 
-  test('A handshake nonce does not sign the user in if the session token of the handshake belongs to a party that is not authorized', async () => {
+  test('A handshake does not sign the user in if the provider returns a session token of a party that is not authorized', async () => {
     const foreign = token({ azp: 'https://blog.example.com' });
     backendApi.handler = (_request, response) => {
       const directives = [`__session=${foreign}; Path=/`, '__client_uat=1; Path=/'];

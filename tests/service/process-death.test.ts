@@ -26,7 +26,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 /** Time that platforms grant between SIGTERM and SIGKILL. */
 const SHUTDOWN_MS = 10_000;
 
-/** Number of registrations, and number of events, that are sent at the same time. */
+/** Number of registrations and of webhook events that are sent at the same time. */
 const BURST = 200;
 
 const service = stopAfterAll(await startTestService());
@@ -120,7 +120,7 @@ const listens = (url: string) =>
 const exitInTime = ({ exited }: ServiceProcess) =>
   Promise.race([exited, pause(SHUTDOWN_MS, 'still running', { ref: false })]);
 
-test('If a process stands still for 6 s, each request in flight gets a 200 or a 500, but no 401, and the process closes no connection', async () => {
+test('If SIGSTOP pauses a process for 6 s, each request in flight gets a 200 or a 500, and the process closes no connection', async () => {
   const { pid, url } = await start();
   const tokens = Array.from({ length: 600 }, (_, index) => tokenFor(service.idp, `user_standing_${index}`));
   const statuses: number[] = [];
@@ -244,7 +244,7 @@ test('Downloads that clients have aborted do not delay the shutdown of the servi
   expect(await Promise.race([stopping.exited, pause(SHUTDOWN_MS / 2, 'still running')])).toBe(0);
 });
 
-test('A process that crashes after SIGTERM exits with the code of the crash', async () => {
+test('A process that crashes after SIGTERM exits with the exit code of the crash', async () => {
   const stopping = await start({
     NODE_OPTIONS: `--import ${new URL('../harness/crash-on-signal.mjs', import.meta.url).href}`,
   });

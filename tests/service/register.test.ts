@@ -24,7 +24,7 @@ describe('POST /auth/v1/register', () => {
     expect(await rowsOf('user_new')).toMatchObject([{ id: Object(first.body).userId }]);
   });
 
-  test('The register route responds 200 to callers that register themselves, because the guard, which checks the session first, has already registered them', async () => {
+  test('The register route responds 200 to a caller that registers its own id, because the guard has already registered the caller', async () => {
     const self = await register(service.url, tokenFor(service.idp, 'user_self'), {
       identityProviderUserId: 'user_self',
     });
@@ -69,7 +69,7 @@ describe('POST /auth/v1/register', () => {
     ['characters outside ASCII', 'usér_😀_用户'],
     ['255 characters', 'u'.repeat(255)],
     ['255 characters of two UTF-16 units each', '😀'.repeat(255)],
-    ['an SQL statement in it', `'; DROP TABLE users; --`],
+    ['an SQL statement', `'; DROP TABLE users; --`],
     ['the name of a property of all objects', '__proto__'],
   ])('The register route stores an id with %s unchanged', async (_what, identityProviderUserId) => {
     const { status, body } = await submit({ identityProviderUserId });

@@ -13,7 +13,8 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
 // `npm run users:relink` moves users to another instance of the identity provider. A map lists the old and the new id of each
-// user. A moved user has the same internal id under both ids until the previous id expires.
+// user. A collision is a line of the map that cannot be applied. A moved user has the same internal id under both ids until the
+// previous id expires.
 const folder = temporaryFolder();
 /** The deployment with the keys of the old instance. */
 const service = stopAfterAll(await startTestService());
@@ -51,7 +52,7 @@ beforeEach(async () => {
   await database.pool.query('TRUNCATE users, forgotten_users CASCADE');
 });
 
-test('The relink command reports each kind of collision (a line of the map that cannot be applied) with the number of the line and a remedy, and does not change any row', async () => {
+test('The relink command reports each kind of collision with the line number and a remedy, and does not change any row', async () => {
   await link([
     'moved',
     'moved_too',
@@ -132,7 +133,7 @@ test('The relink command reports each kind of collision (a line of the map that 
   }
 });
 
-test('If the relink command is killed, the same command moves the remaining users, and a rollback moves all users back', async () => {
+test('If the relink command is killed, a second run moves the remaining users, and a rollback moves all users back', async () => {
   const ids = Array.from({ length: 1_000 }, (_, index) => `user_${index}`);
   await link(ids);
   const before = await rows();

@@ -126,7 +126,7 @@ test.each(['/', '/sign-in', '/docs', '/account'])(
   },
 );
 
-test('Of twenty requests with a forged handshake nonce, only the first causes log lines about the output of a library', async () => {
+test('If twenty requests have a forged handshake nonce, only the first one causes log lines `printed by a library`', async () => {
   const sendHandshake = () => sendRaw(requestHead('GET /sign-in?__clerk_handshake_nonce=forged HTTP/1.1'));
   const printed = () => service.linesWith('printed by a library').length;
   await sendHandshake();

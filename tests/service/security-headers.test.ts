@@ -33,7 +33,7 @@ test.each(['/', '/docs', '/sign-in', '/sign-up', '/no-such-page', '/users/v1/me'
   },
 );
 
-test('Each script of a page has the nonce of the Content-Security-Policy of the page, and each response has a different nonce', async () => {
+test('Each script of a page has the nonce from the Content-Security-Policy of the response, and each response has a different nonce', async () => {
   const nonces = await Promise.all(
     ['/', '/docs', '/sign-in', '/no-such-page'].map(async (path) => {
       const { body, headers } = await send(`${service.url}${path}`);
@@ -58,16 +58,16 @@ test('A page does not use a nonce or a Content-Security-Policy from the request'
 });
 
 const sources = { nonce: 'n', frontendApi: 'https://clerk.example.com', development: false };
-/** Returns the sources of a policy that are other hosts than the host of the page. */
+/** Returns the sources of a policy that are URLs. They allow other hosts than the host of the page. */
 const foreign = (policy: string) => policy.match(/https?:[^ ;]*/g) ?? [];
 
-test('The Content-Security-Policy of the local stack contains no other host and no unsafe-eval', () => {
+test('The Content-Security-Policy of the local stack allows no host except the host of the page, and no unsafe-eval', () => {
   const policy = contentSecurityPolicy({ ...sources, sameOrigin: true });
   expect(foreign(policy)).toEqual([]);
   expect(policy).not.toContain('unsafe-eval');
 });
 
-test('The only other hosts in the Content-Security-Policy of a service with a real Clerk instance belong to Clerk and to the captcha that Clerk uses', () => {
+test('With a real Clerk instance, the Content-Security-Policy allows only the host of the page, hosts of Clerk and the host of the captcha', () => {
   const policy = contentSecurityPolicy({ ...sources, sameOrigin: false });
   expect(foreign(policy)).toEqual([
     'https://clerk.example.com',

@@ -32,9 +32,9 @@ describe('The retry schedule of the webhook sender', () => {
         expect(current()?.status).toBe('pending');
         const [last = 0, next = 0] = ATTEMPTS.slice(attempts - 1);
         if (next >= outage) await service.database.proxy.treat('forward');
-        // Advances the clock to the timer of the next attempt. This timer is due slightly earlier than in `next - last` ms,
-        // because the clock also runs at the speed of real time. `advance` chooses the earliest timer that is at least its
-        // argument away. It therefore ignores earlier timers, such as a response timeout of 15 s.
+        // Advances the clock to the timer of the next attempt. `advance(ms)` selects the earliest timer that is due in `ms` or
+        // later, so it ignores earlier timers, such as a response timeout of 15 s. The next attempt is due in slightly less
+        // than `next - last` ms, because the clock also runs at the speed of real time.
         elapsed.push((elapsed.at(-1) ?? 0) + clock.advance(0.9 * (next - last)));
       }
       const settled = await service.idp.webhooks.settled(delivery.id);
@@ -62,8 +62,8 @@ describe('The retry schedule of the webhook sender', () => {
 test('Late, repeated and reordered events create each user once', async () => {
   const ids = Array.from({ length: 20 }, (_, index) => `user_disorder_${index}`);
   const { webhooks } = service.idp;
-  // Two other events of each user precede the first user.created event. Requests to
-  // GET /users/v1/me register the first five users before any event.
+  // Two other events of each user precede the first user.created event. Requests to GET /users/v1/me register the first five
+  // users before any event.
   const types = ['test.deleted', 'test.updated', 'user.created', 'test.updated', 'user.created'];
   await Promise.all(
     ids

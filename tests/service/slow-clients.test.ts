@@ -68,7 +68,7 @@ beforeAll(() => {
 });
 
 test.skipIf(!hasProc)(
-  `Many endless bodies block no other request and use limited memory${notRun}`,
+  `While many clients send endless bodies, other requests succeed and the memory use is limited${notRun}`,
   async () => {
     const megabytes = () => residentMegabytes(service.processes[0]?.pid ?? 0);
     const before = megabytes();

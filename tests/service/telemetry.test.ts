@@ -100,7 +100,7 @@ async function hostileTraffic(): Promise<void> {
 }
 
 const metric = (name: string) => receiver.metrics().find((each) => each.name === name);
-/** Maps the attribute values of each point of a metric, joined with spaces, to the value of the point. */
+/** Returns the values of the points of a metric. The key of a point is its attribute values, joined with spaces. */
 const points = (name: string) =>
   Object.fromEntries(
     (metric(name)?.points ?? []).map(({ attributes, value }) => [Object.values(attributes).join(' '), value]),

@@ -294,7 +294,7 @@ test('A backfill with invalid options or variables registers no user and prints 
   expect(await database.users()).toEqual([]);
 });
 
-test('A backfill stops with a message if the database role may not insert', async () => {
+test('A backfill stops with a message if the database role lacks the INSERT privilege', async () => {
   signUp(3);
   const role = `reader_${randomBytes(4).toString('hex')}`;
   await database.pool.query(`CREATE ROLE ${escapeIdentifier(role)} LOGIN PASSWORD 'hidden-password'`);
@@ -311,7 +311,7 @@ test('A backfill stops with a message if the database role may not insert', asyn
   expect(failed.stderr).not.toContain('hidden-password');
 });
 
-test('The check command counts users that are missing in the database or at the provider. With --ids, it also prints the ids of these users', async () => {
+test('The check command counts the users that are missing in the database or at the provider, and prints their ids with --ids', async () => {
   const ids = signUp(1_200);
   await link(ids.slice(3));
   expect(await check('--ids')).toMatchObject({
@@ -333,8 +333,7 @@ test('The check command counts users that are missing in the database or at the 
   // A signed-in caller may register any id. Such an id must not change the query to the provider.
   const strange = ['-user_1', `-${ids[5]}`, '+user_2', 'two\nlines\u001b[2J', '&limit=1', '😀'.repeat(127)];
   await link(strange);
-  // Gives these rows the lowest internal ids. One page then contains the provider id ids[5] and also this id with a minus sign
-  // before it.
+  // Gives these rows the lowest internal ids, so that one page contains both ids[5] and the same id after a minus sign.
   await database.pool.query(
     `UPDATE users SET id = ('00000000' || substr(id::text, 9))::uuid WHERE identity_provider_user_id = ANY ($1)`,
     [[...strange, ids[5]]],

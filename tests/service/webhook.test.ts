@@ -18,7 +18,7 @@ const invalidEvent = { status: 400, body: { message: 'Invalid webhook event' } }
 const acknowledged = (eventType: string) => ({ status: 200, body: { received: true, eventType } });
 
 const { rowsOf, users } = service.database;
-/** Returns the Unix time, in seconds, of the moment `fromNow` seconds after now. */
+/** Returns the Unix time in seconds, `fromNow` seconds from now. */
 const seconds = (fromNow: number) => String(now() + fromNow);
 
 describe('POST /webhooks/idp/v1/user-created', () => {
@@ -41,7 +41,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
 
   test.each([
     ['a type other than user.created', { type: 'test.updated', data: { id: 'user_other' } }],
-    ['a type with different upper and lower case', { type: 'User.Created', data: { id: 'user_other' } }],
+    ['the type user.created with capital letters', { type: 'User.Created', data: { id: 'user_other' } }],
     ['a deleted user', { type: 'test.deleted', data: { id: 'user_other', deleted: true } }],
     ['an empty type', { type: '', data: { id: 'user_other' } }],
     ['no data', { type: 'user.created' }],
@@ -98,7 +98,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     ).toMatchObject(invalidSignature);
   });
 
-  test('A webhook body with other bytes than the signed bytes is rejected, even if a lenient UTF-8 decoder returns the same text for both', async () => {
+  test('A webhook body is rejected if its bytes differ from the signed bytes, even if a lenient UTF-8 decoder returns the same text for both', async () => {
     const body = JSON.stringify({ type: 'user.created', data: { id: 'user_\ufffd' } });
     const withInvalidByte = Buffer.from(body.replace('\ufffd', '?'));
     withInvalidByte[withInvalidByte.indexOf('?')] = 0xff;
@@ -200,7 +200,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     expect(await deliver(service.url, event(limit + 1), {})).toMatchObject(tooLarge);
   });
 
-  test('If the database resets its connections, a delivery gets a 500 without details, and a later delivery of the event registers the user', async () => {
+  test('If the database resets its connections, a delivery gets a 500 without details, and a later delivery registers the user', async () => {
     await service.database.proxy.treat('reset');
     const failed = await deliver(service.url, userCreated('user_retry'));
     expect(failed).toMatchObject({ status: 500, body: { message: 'Internal Server Error' } });

@@ -233,7 +233,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
   );
 });
 
-test('If the database of DATABASE_URL is not migrated, the local stack prints the command that migrates the database, and the stack ends when its parent process ends', async () => {
+test('The local stack prints the command that migrates an unmigrated database in DATABASE_URL, and ends when its parent process ends', async () => {
   const database = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });
   onTestFinished(() => database.drop());
   const own = { DATABASE_URL: database.url };

@@ -34,9 +34,9 @@ test('The list of routes in the repository matches the files in app/', () => {
   expect(checkRoutes).not.toThrow();
 });
 
-// Next.js omits a route group, such as `(marketing)`, from the path of a page. It serves no page for a slot (`@side`) or in a
-// private folder (`_parts`).
-test('writeRoutes() lists only pages, API routes with a version in the path, and the first path segment of these API routes', () => {
+// Next.js omits a route group, such as `(marketing)`, and a slot, such as `@side`, from the path of a page. It serves no page in
+// a private folder (`_parts`).
+test('writeRoutes() lists pages, API routes and the first path segments of the API routes, but not openapi.json and api-not-found', () => {
   for (const file of [
     'app/(marketing)/pricing/page.tsx',
     'app/projects/[id]/page.tsx',

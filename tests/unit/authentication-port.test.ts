@@ -40,7 +40,7 @@ describe.each([
     ['https://other.example.com', false],
     [undefined, false],
   ])(
-    'If https://app.example.com is the only authorized party, a token whose claim azp is %s is authenticated: %s',
+    'With https://app.example.com as the only authorized party, the result for a token with the azp %s is isAuthenticated: %s',
     async (azp, isAuthenticated) => {
       const authorizedParties = ['https://app.example.com'];
       const strict = createAuthenticationAdapter({ ...keys, apiUrl: idp.url, ...jwtKey, authorizedParties });
@@ -59,12 +59,12 @@ describe.each([
     });
   });
 
-  test('The lookup of the user gets the issue time of the token, and a request is unauthenticated if the lookup returns undefined', async () => {
+  test('resolveUserId() gets the issue time of the token, and a request is unauthenticated if resolveUserId() returns undefined', async () => {
     resolveUserId.mockClear();
     const iat = now() - 30;
     expect(await authenticate(bearer(tokenFor(idp, 'user_1', { iat })))).toBeDefined();
     expect(resolveUserId.mock.calls.map(([, issuedAt]) => issuedAt())).toEqual([iat]);
-    // The lookup returns undefined for a user that an operator has deleted.
+    // The real function returns undefined for a user that an operator has deleted.
     const resolveForgotten = async () => undefined;
     const request = new Request(url, { headers: bearer(tokenFor(idp, 'user_1')) });
     expect(await authenticateRequest(request, port, resolveForgotten)).toBeUndefined();

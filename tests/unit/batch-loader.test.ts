@@ -123,7 +123,7 @@ test('If an older lookup settles while a newer lookup is pending, a key waits fo
   expect(await found).toBe(3);
 });
 
-test('A key that waits until a pending lookup settles is looked up as soon as that lookup fails', async () => {
+test('A key that waits for a pending lookup is looked up as soon as that lookup fails', async () => {
   const find = batchLoader(lookUp);
   const first = holdOne();
   const failed = find('a').catch((error: Error) => error.message);

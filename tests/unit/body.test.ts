@@ -91,7 +91,7 @@ test('limitBody().text() cancels a body that is too long, and ignores an error o
   expect(cancel).toHaveBeenCalledTimes(1);
 });
 
-test('limitBody().text() returns an empty text for a request without a body', async () => {
+test('limitBody().text() returns an empty string for a request without a body', async () => {
   expect(await limitBody(new Request('http://localhost/', { method: 'POST' }), rules).text()).toBe('');
 });
 

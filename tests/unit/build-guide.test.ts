@@ -7,8 +7,8 @@ const GUIDE = 'docs/build.md';
 const NOT_QUOTED = new Set(['sh', 'console']);
 
 /**
- * Returns the code blocks of the guide that do not contain commands. The text above a block links to files in examples/ or
- * tools/. `file` is the last of these files.
+ * Returns the code blocks of the guide that do not contain commands. `file` is the last file in examples/ or tools/ that the
+ * text above the block links to.
  */
 function quotedBlocks(): { file: string; code: string }[] {
   const text = readFileSync(GUIDE, 'utf8');

@@ -44,7 +44,7 @@ test('The Content-Security-Policy for the local stack under `next dev` allows on
   );
 });
 
-test('Each HTML document has a new nonce, which Next.js gets in the request headers x-nonce and Content-Security-Policy, and the browser gets in the response header Content-Security-Policy', () => {
+test('Each HTML document has a new nonce, which is in the request headers for Next.js and in the Content-Security-Policy of the response', () => {
   const nonces = [1, 2].map(() => {
     const { headers } = nextForDocument(new Headers({ accept: 'text/html' }), sources);
     const nonce = headers.get('x-middleware-request-x-nonce') ?? '';

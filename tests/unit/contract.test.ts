@@ -34,7 +34,7 @@ test('The section numbers of docs/contract.md are unique', () => {
 /** Lines of the contract that list the tests of one or more sections: `- 5.2, 8.1: tests/…`. */
 const rows = [...contract.matchAll(/^- (\d[\d., ]*): (.*tests\/.*)$/gm)];
 
-test('docs/contract.md lists the tests of each section without subsections exactly once', () => {
+test('In docs/contract.md, each section that has no subsections occurs exactly once in the list of tests', () => {
   const whole = sections.filter((number) => !sections.some((other) => other.startsWith(`${number}.`)));
   const shown = rows.flatMap(([, numbers = '']) => numbers.split(', '));
   expect(shown.toSorted()).toEqual(whole.toSorted());

@@ -48,7 +48,7 @@ test('Sizes that the server rejects early do not lower the growth exponent', () 
   expect(growthExponent(series(limited))).toBeCloseTo(2, 1);
 });
 
-test('growthExponent() replaces a cost that is too small to measure by the smallest measurable cost, 1 ms', () => {
+test('growthExponent() treats a cost that is too small to measure as 1 ms, the smallest measurable cost', () => {
   const sudden = (bytes: number) => (bytes === 8_000 ? 40 : 0);
   expect(growthExponent(series(sudden))).toBeCloseTo(Math.log2(40), 1);
 });
@@ -102,7 +102,7 @@ test.each([
   expect(brokenLimits(points, LIMITS)).toEqual(broken);
 });
 
-test('With a factor of 1.6 and a negligible cost of 4 ms, brokenLimits() reports a cost that doubles and accepts a cost that increases by half', () => {
+test('If the maximum is 1.6 times the reference cost, brokenLimits() reports 2 times that cost and accepts 1.5 times', () => {
   expect(brokenLimits(series(linear(10), 10), signature)).toEqual(['over 1.6 times']);
   expect(brokenLimits(series(linear(5), 10), signature)).toEqual([]);
 });

@@ -37,19 +37,19 @@ test('costAddresses() returns API paths, pages and a static file, and each path 
   expect(new Set(paths).size).toBe(paths.length);
 });
 
-test('Only /users/v1/me and the register route need a session', () => {
+test('costAddresses() marks only /users/v1/me and the register route as addresses that need a session', () => {
   const guardedPaths = addresses.filter(({ needsSession }) => needsSession).map(({ path }) => path);
   expect(guardedPaths).toEqual([ME, REGISTER]);
 });
 
-test('The ordinary request to the register route has a valid body', () => {
+test('The ordinary request of the cost measurement to the register route has a valid body', () => {
   const target = targets.find(({ address }) => address === `POST ${REGISTER}`);
   expect(JSON.parse(target?.ordinary.body ?? '')).toEqual({
     identityProviderUserId: expect.stringMatching(/^user_/),
   });
 });
 
-test('Every dimension has a unique name and applies to at least one address', () => {
+test('Every dimension of the cost measurement has a unique name and applies to at least one address', () => {
   const names = DIMENSIONS.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
   expect(new Set(targets.flatMap(({ dimensions }) => dimensions.map(({ name }) => name)))).toEqual(
@@ -58,7 +58,7 @@ test('Every dimension has a unique name and applies to at least one address', ()
 });
 
 test.each(DIMENSIONS)(
-  'The head of the largest request of a dimension is below the limit of Node.js: $name',
+  'The head of the largest request of a dimension is below the size limit of Node.js: $name',
   (dimension) => {
     for (const { ordinary, dimensions } of targets.filter((target) =>
       target.dimensions.includes(dimension),

@@ -4,7 +4,7 @@ import { asTransientError } from '#lib/users/database-error';
 
 const errorOf = (error: unknown) =>
   asTransientError(Promise.reject(error)).catch((thrown: unknown) => thrown);
-/** Returns an error of Prisma with this code. A given SQLSTATE becomes the code of the database error that caused it. */
+/** Returns a Prisma error with this code. With `sqlState`, the cause of the error is a database error with this SQLSTATE. */
 const prismaError = (code: string, sqlState?: string) =>
   Object.assign(new Error('Key (id)=(user_1) is invalid'), {
     code,
@@ -42,7 +42,7 @@ test.each([
   ['ECONNRESET', prismaError('ECONNRESET')],
   ['RangeError', new RangeError('Key (id)=(user_1) is invalid')],
 ])(
-  'asTransientError() converts any other error to a TransientError whose message contains only the code or the name: %s',
+  'asTransientError() converts an error that is not permanent to a TransientError, without the original message: %s',
   async (code, error) => {
     const converted = await errorOf(error);
     expect(converted).toBeInstanceOf(TransientError);

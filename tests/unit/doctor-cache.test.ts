@@ -24,7 +24,7 @@ const kv = Object.fromEntries(
   ]),
 );
 vi.mock('#lib/storage/kv', () => ({ withKv: (command: (client: object) => unknown) => command(kv) }));
-// A pause takes no time, but the clock of the process advances by its length.
+// The replaced `setTimeout` does not wait. It advances the fake clock.
 vi.mock('node:timers/promises', async (original) => ({
   ...(await original<typeof import('node:timers/promises')>()),
   setTimeout: async (milliseconds: number) => vi.advanceTimersByTime(milliseconds),
@@ -98,7 +98,7 @@ test.each([
     },
   ],
 ])(
-  'The doctor warns if the token of the store is sent over a network without TLS: %s',
+  'The doctor warns about a KV_REST_API_URL without TLS unless the store is on this machine: %s',
   async (url, result) => {
     vi.stubEnv('KV_REST_API_URL', url);
     expect(await byName('cache transport')).toEqual({ name: 'cache transport', ...result });
@@ -153,7 +153,7 @@ const errors: [error: unknown, message: string, remedy: string][] = [
 ];
 
 test.each(errors)(
-  'The doctor explains an error of the store without printing its text: %s',
+  'The doctor explains an error of the store without printing the text of the error: %s',
   async (error, message, remedy) => {
     store.ping = failWith(error);
     expect(await checkCache()).toEqual([

@@ -318,7 +318,7 @@ test('The doctor warns about needless privileges of the role', async () => {
   });
 });
 
-test('The doctor reports a missing unique index, unless there is no table', async () => {
+test('The doctor reports a missing unique index only if the table exists', async () => {
   facts.isUnique = false;
   expect(await byName('unique users')).toEqual({
     status: 'failure',
@@ -351,7 +351,7 @@ test.each([
   ['a pooler that pools by transaction', 8, [1, 1, 1]],
   ['a pooler that pools by transaction', 8, [1, 2, 3]],
 ])(
-  'The doctor recognizes %s by the process ids of PostgreSQL: announced %s, of three statements %j',
+  'The doctor recognizes %s: the announced process id is %s, and the process ids of three statements are %j',
   async (message, announcedProcess, pids) => {
     announced = announcedProcess;
     processes = [...pids];

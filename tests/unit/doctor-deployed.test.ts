@@ -6,7 +6,7 @@ import { SIGNING_SECRET } from '../harness/keys';
 // The doctor is the command that checks the configuration of a deployment (`npm run doctor`). Here, it checks a service whose
 // responses the tests replace.
 
-// A pause takes no time, but the clock of the process advances by its length.
+// A pause takes no time. It only advances the clock of the process.
 vi.mock('node:timers/promises', async (original) => ({
   ...(await original<typeof import('node:timers/promises')>()),
   setTimeout: async (milliseconds: number) => vi.advanceTimersByTime(milliseconds),
@@ -244,7 +244,7 @@ test.each<[string, () => Response, object]>([
   expect(await byName('service ready')).toEqual({ name: 'service ready', ...result });
 });
 
-test('The doctor requests the readiness again while the cache of the service does not respond', async () => {
+test('The doctor checks the readiness up to three times while the cache of the service does not respond, and then warns', async () => {
   let requests = 0;
   let degraded = 1;
   respond['/health/ready'] = () => {

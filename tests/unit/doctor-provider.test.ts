@@ -51,7 +51,7 @@ test('The doctor finds no problem if all keys belong to one instance', async () 
   expect(timeout.mock.calls).toEqual([[4_500], [4_500]]);
 });
 
-test('The doctor reports that the two keys belong to different instances if no key is in both key sets', async () => {
+test('The doctor reports that the secret key and the publishable key belong to different instances if their APIs return no common JWT key', async () => {
   respond.publishable = () => keySet(foreign);
   expect((await checkProvider())[2]).toEqual({
     name: 'both keys',
@@ -61,7 +61,7 @@ test('The doctor reports that the two keys belong to different instances if no k
   });
 });
 
-test('The doctor reports that the provider rejects the secret key, and compares the JWT key with the key set of the Frontend API', async () => {
+test('If the provider rejects the secret key, the doctor reports a failure and compares the JWT key with the keys of the Frontend API', async () => {
   respond.secret = () => new Response('', { status: 401 });
   const failed = {
     name: 'secret key',
@@ -72,7 +72,7 @@ test('The doctor reports that the provider rejects the secret key, and compares 
   expect(await checkProvider()).toEqual([failed, OK[1], KEYS_SKIPPED, OK[3]]);
 });
 
-test('The doctor reports an error of each API, and does not check the JWT key without a key set', async () => {
+test('If both APIs return an error, the doctor reports both errors and skips the check of the JWT key', async () => {
   respond = {
     secret: () => new Response('', { status: 503 }),
     publishable: () => new Response('', { status: 404 }),

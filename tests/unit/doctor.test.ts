@@ -226,7 +226,7 @@ test('medianDuration() returns the median of the durations in whole milliseconds
   expect(await medianDuration(5, work)).toBe(3);
 });
 
-test('runChecks() checks the variables, the provider, the database and the cache. It checks a deployed service only if it gets an origin', async () => {
+test('runChecks() checks the variables, the provider, the database and the cache, and, with an origin, also the deployed service', async () => {
   for (const [name, value] of Object.entries(VALID)) vi.stubEnv(name, value);
   const options = { isLocal: true, handlesEvents: false };
   const common = [

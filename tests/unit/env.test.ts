@@ -71,7 +71,7 @@ describe('The environment', () => {
     expect(environment.USER_ID_CACHE_TTL_SECONDS).toBe(seconds);
   });
 
-  test('FORGOTTEN_USERS_DAYS is parsed as a number of days, and the error for another value contains the valid range', () => {
+  test('FORGOTTEN_USERS_DAYS is parsed as a number of days, and the error for an invalid value contains the valid range', () => {
     expect(parseEnvironment({ ...complete, FORGOTTEN_USERS_DAYS: '999' }).FORGOTTEN_USERS_DAYS).toBe(999);
     expect(problemsOf({ FORGOTTEN_USERS_DAYS: '1000' })).toContain(
       'FORGOTTEN_USERS_DAYS must be a whole number of days from 0 to 999',

@@ -96,7 +96,7 @@ test.each([
   '__session=',
   '__client_uat=1',
 ])(
-  'extractCredential() neither accepts nor rejects cookies without a session, even in a request from another site: %j',
+  'For cookies without a session token, extractCredential() returns no credential and no rejection reason: %j',
   (given) => {
     expect(extract({ cookie: given, 'sec-fetch-site': 'cross-site' })).toEqual({ credential: undefined });
   },

@@ -35,7 +35,7 @@ beforeEach(() => {
   vi.mocked(requireUser).mockResolvedValue(CONTEXT);
 });
 
-test('The handler of an action gets the parsed input and the context of the user, and the action returns the result of the handler as `data`', async () => {
+test('An action passes the parsed input and the context of the user to its handler, and returns the result as `data`', async () => {
   handler.mockResolvedValueOnce('created');
   expect(await action(undefined, { name: 'garden' })).toEqual({ ok: true, data: 'created' });
   expect(handler).toHaveBeenCalledExactlyOnceWith({ name: 'garden' }, CONTEXT);

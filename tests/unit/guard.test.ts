@@ -118,7 +118,7 @@ describe('guard()', () => {
     await expectUnauthorized(forged, 'no-auth-state');
   });
 
-  test('The guard responds with 401 if x-identity-link-proof, which proves that the middleware set the user, was made with another secret key', async () => {
+  test('The guard responds with 401 if the header x-identity-link-proof was computed with another secret key', async () => {
     vi.mocked(environment).mockReturnValueOnce({ ...ENVIRONMENT, IDP_SECRET_KEY: 'sk_test_other' });
     await expectUnauthorized(request(), 'no-auth-state');
   });

@@ -54,7 +54,7 @@ test('During the first 100 ms of drain(), new connections get responses', async 
   expect(server.listening).toBe(false);
 });
 
-test('A connection that was opened before drain() stops listening gets a response', async () => {
+test('A connection gets a response if the client opened it before drain() stopped listening', async () => {
   const { drain, get } = await startServer();
   const drained = drain();
   // The server accepts the connection only after the pause.

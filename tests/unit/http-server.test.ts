@@ -19,8 +19,8 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<v
 const ok: Handler = async (request, response) => void response.end(`${request.url} `);
 
 /**
- * Starts a server. The returned `open` opens a connection to it, sends `sent` and collects the bytes that arrive. The returned
- * `drain` shuts the server down when all requests in flight are complete.
+ * Starts a server. The returned `open` opens a connection, sends `sent` and collects the received bytes. The returned `drain`
+ * shuts the server down when all requests in flight are complete.
  */
 async function startServer(handle: Handler = ok) {
   const handler = vi.fn(handle);
@@ -77,7 +77,7 @@ test('drain() waits for an API request whose client has disconnected', async () 
   expect(events).toEqual(['disconnected', 'completed', 'drained']);
 });
 
-test('The first check that finds a connection idle does not close it, because a request may have arrived that the server has not read yet. A later check closes the connection', async () => {
+test('The first check of an idle connection does not close the connection, because an unread request may have arrived. A later check closes it', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'performance'] });
   try {
     const { server } = httpServer(() => Promise.resolve());
@@ -149,7 +149,7 @@ describe('Connections', () => {
     await expect.poll(received).toMatch(/^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\n$/);
   });
 
-  test('flushHeaders() does not throw after the response', async () => {
+  test('flushHeaders() does not throw after the response is closed', async () => {
     const flushed = vi.fn();
     const { open } = await startServer(async (_request, response) => {
       response.end();
@@ -309,7 +309,7 @@ describe('Request bodies', () => {
     expect(failed).not.toHaveBeenCalled();
   });
 
-  test('If the handler responds before the body arrives, and the client then disconnects without sending the body, the HTTP server writes no log line', async () => {
+  test('The HTTP server writes no log line for a client that gets its response and disconnects without sending the request body', async () => {
     const { open } = await startServer();
     const { client, received } = open(requestTo('POST /users/a', 'Content-Length: 500'));
     await expect.poll(received).toContain('/users/a');
@@ -369,7 +369,7 @@ describe('Request bodies', () => {
     },
   );
 
-  test('If a client disconnects after its request is complete and before the response, the HTTP server writes no log line', async () => {
+  test('The HTTP server writes no log line for a client that sends a complete request and disconnects before the response', async () => {
     const { server, handler, open } = await startServer(() => new Promise(() => undefined));
     const { client } = open(requestTo('/users/a'));
     await expect.poll(() => handler.mock.calls.length).toBe(1);
@@ -625,7 +625,7 @@ describe('drain()', () => {
     await drained;
   });
 
-  test('During drain(), an idle connection may still send a request. The server responds to it and then closes the connection', async () => {
+  test('During drain(), the server responds to a new request on an idle connection and then closes the connection', async () => {
     const { drain, open } = await startServer();
     const { client, received, closed } = open(requestTo('/users/a'));
     await expect.poll(received).toContain('/users/a');

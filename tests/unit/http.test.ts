@@ -44,7 +44,7 @@ describe('The route in the log', () => {
     ['/users/v1/alice@example.com', 'GET /users'],
     ['/alice@example.com', 'GET /'],
   ])(
-    'For a route without a pattern, the log contains only the API root of the path, such as /users. A path without an API root is logged as a slash: %s',
+    'For a route without a pattern, the log contains the API root of the path, or a slash if there is no API root: %s',
     async (path, name) => {
       await call(
         route(() => json({})),
@@ -124,7 +124,7 @@ describe('Failing handlers', () => {
 });
 
 describe('Responses of a route', () => {
-  test('route() sets the request id of the client and `cache-control: no-store` in a response, and keeps the other headers of this response', async () => {
+  test('route() adds the request id of the client and `cache-control: no-store` to a response, and keeps its other headers', async () => {
     const handler = route(
       () => new Response('text', { status: 201, headers: { 'x-own': '1', 'cache-control': 'public' } }),
     );

@@ -31,7 +31,7 @@ const schedule = <T>(name: string, statement: () => T, isEnabled = () => true) =
 /**
  * The ids of the only user. An operator can move users from one instance of the identity provider to another (`relink`). The
  * user has `oldId` at the old instance and `newId` at the new one. Each run has other ids, because both processes (copies of
- * the modules of lib/) serve all runs, and state that they keep for an id must not affect a later run.
+ * the modules of lib/) serve all runs and may keep state for an id.
  */
 const user = { oldId: '', newId: '', runs: 0 };
 const storage = fakeStorage(schedule);
@@ -142,8 +142,8 @@ interface Calls {
   readonly before: UserBefore;
   readonly calls: readonly Operation[];
   /**
-   * Maximum number of interruptions. A step is an interruption if it releases a statement or command of a different call than
-   * the previous step, although the previous call still has one that can be released. The maximum limits the number of orders.
+   * Maximum number of interruptions, which limits the number of orders. A step is an interruption if it continues another call
+   * than the previous step, although the previous call could also continue.
    */
   readonly interruptions: number | undefined;
 }
@@ -260,8 +260,8 @@ function outcomesOfModel({ before, calls }: Omit<Calls, 'interruptions'>): Set<s
 }
 
 /**
- * A test: its name, the user before the calls, the maximum number of interruptions, and the calls. A test with a maximum
- * would have too many orders without it. Such a test may miss an outcome of the model.
+ * A test: its name, the user before the calls, the maximum number of interruptions, and the calls. A test has a maximum if it
+ * would otherwise have too many orders. A test with a maximum may miss an outcome of the model.
  */
 type Case = [name: string, before: UserBefore, interruptions: number | undefined, ...calls: Operation[]];
 

@@ -42,7 +42,7 @@ beforeEach(async () => {
   const port = await listen(server);
   respond = echo;
   arrivals.length = 0;
-  // A timeout passes only if a test advances the clock, however slow the machine is.
+  // Only a test that advances the clock causes a timeout. A slow machine does not.
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   kv = new VercelKV(
     kvRequester({ url: `http://127.0.0.1:${port}/`, token: 'the-token', timeoutMs: TIMEOUT_MS }),
@@ -182,7 +182,7 @@ describe('Invalid responses', () => {
     await expect(kv.get('key')).rejects.toMatchObject(error);
   });
 
-  test('A response of exactly 1 MiB is accepted', async () => {
+  test('The KV client accepts a response of exactly 1 MiB', async () => {
     const value = 'x'.repeat(1024 * 1024 - '[{"result":""}]'.length);
     respond = ({ response }) => response.end(JSON.stringify([{ result: value }]));
     expect(await kv.get('key')).toBe(value);
@@ -281,7 +281,7 @@ describe('Keep-alive connections', () => {
     expect(arrivals).toHaveLength(3);
   });
 
-  test('If a call that the KV client has sent again times out, the client closes the connection of the second request', async () => {
+  test('If the second attempt of a call times out, the KV client closes the connection of this attempt', async () => {
     await kv.get('key');
     respond = ({ request }) => {
       respond = () => undefined;

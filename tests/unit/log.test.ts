@@ -185,7 +185,7 @@ test('describeError() returns up to six frames and up to three causes, and a cod
   expect(cause?.cause?.cause).not.toHaveProperty('cause');
 });
 
-test('describeError() omits a message unless it consists of 1 to 100 letters, spaces, commas, periods, apostrophes or hyphens', () => {
+test('describeError() returns only a message of 1 to 100 letters, spaces, commas, periods, apostrophes or hyphens', () => {
   for (const message of ['x'.repeat(100), "Can't connect, try again."])
     expect(describeError(new Error(message)).message).toBe(message);
   for (const message of ['x'.repeat(101), '', 'a=b', '7 rows', 'rows 7'])

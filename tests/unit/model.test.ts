@@ -4,8 +4,8 @@ import { explore } from '../../tools/model/explore';
 import { linkModel } from '../../tools/model/link';
 import { WEAKNESSES } from '../../tools/model/state';
 
-// A model is a state machine: an initial state and the possible steps from each state. explore() searches its states for one
-// that breaks a guarantee. linkModel() describes how the service links users to internal ids.
+// A model is a state machine: an initial state and the possible steps from each state. explore() searches for a state that
+// breaks a guarantee. linkModel() describes how the service links users to internal ids.
 test('explore() visits each state once and finds a shortest trace to a broken guarantee', () => {
   const counter = (limit: number) => ({
     initial: 0,

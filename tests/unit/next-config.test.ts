@@ -23,7 +23,7 @@ describe('A build for deployment', () => {
     vi.unstubAllEnvs();
   });
 
-  test('On Vercel, a build with a .env.local file fails, because the deployed functions would contain the file. Elsewhere, the build succeeds', () => {
+  test('A build with a .env.local file fails on Vercel, because the deployed functions would contain the file, and succeeds elsewhere', () => {
     expect(() => configure(PHASE_PRODUCTION_BUILD)).not.toThrow();
     writeFileSync('.env.local', '');
     expect(() => configure(PHASE_PRODUCTION_BUILD)).toThrow('must not find .env.local');

@@ -61,7 +61,7 @@ describe.each([
     );
   });
 
-  test('If users sign up or are deleted during a run of paginate(), it returns each user that exists during the whole run exactly once', async () => {
+  test('paginate() returns each user that exists during the whole run exactly once, even if other users sign up or are deleted', async () => {
     const change = fc.record({ deletes: fc.array(fc.nat(60), { maxLength: 4 }), signUps: fc.nat(2) });
     await fc.assert(
       fc.asyncProperty(table, limit, fc.array(change, { maxLength: 20 }), async (rows, limit, changes) => {
@@ -136,7 +136,7 @@ test.each<[string, (page: ProviderPage) => ProviderUser[], string]>([
   },
 );
 
-test('paginate() rejects after 20 restarts for users with the same creation time, but not after 20 restarts in total', async () => {
+test('paginate() rejects after 20 restarts at one creation time, but not after 20 restarts at different creation times', async () => {
   let requests = 0;
   const unstable = ({ limit }: ProviderPage) => {
     requests += 1;

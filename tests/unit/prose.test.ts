@@ -3,7 +3,7 @@ import { findProse } from '../../tools/prose';
 
 const found = (file: string, text: string) => findProse(file, text).map(({ line, found }) => [line, found]);
 
-test('The prose check reports a phrase in a comment with the line of the phrase and the plain alternative', () => {
+test('For a phrase to avoid in a comment, the prose check reports the line, the phrase and the plain alternative', () => {
   const source = [
     'const a = 1;',
     '/**',
@@ -15,19 +15,19 @@ test('The prose check reports a phrase in a comment with the line of the phrase 
   expect(findProse('a.ts', source.join('\n'))).toEqual([
     { line: 4, found: 'under way', write: 'in flight, running' },
   ]);
-  // The prose check also reads this file. Without this variable, it would take part of the text below for a comment.
+  // The prose check also reads this file. Without this variable, it would read part of the string below as a comment.
   const comment = '//';
   expect(found('a.ts', `const a = 1; ${comment} Runs it anew.\nconst url = 'http://anew';`)).toEqual([
     [1, 'anew'],
   ]);
 });
 
-test('The prose check reports a phrase in a test title', () => {
+test('The prose check reports a phrase to avoid in a test title', () => {
   const title = 'Nobody gets an id';
   expect(found('a.test.ts', `test('${title}', () => {});`)).toEqual([[1, 'Nobody']]);
 });
 
-test('The prose check reports phrases in paragraphs, list items and table cells of Markdown, but not in headings', () => {
+test('The prose check reports phrases to avoid in paragraphs, list items and table cells of Markdown, but not in headings', () => {
   const page = [
     '# A gate',
     '',

@@ -63,7 +63,7 @@ test.each([
   [{ errors: [{ code: 'not a code, but text' }] }, ''],
   ['<html>', ''],
 ])(
-  'If the identity provider responds with 403, the error is not a TransientError. It contains the status, and the error code if the body has a valid code: %j',
+  'If the identity provider responds with 403, the error is final and contains the status and any valid error code of the body: %j',
   async (body, code) => {
     respond(body, 403);
     const error = await countUsers().catch((thrown: unknown) => thrown);
@@ -140,7 +140,7 @@ test.each<[string, () => Response | Promise<Response>, string, number | undefine
     10,
   ],
 ])(
-  'After %s, a call of the Backend API throws a TransientError, so that callers retry the call',
+  'A call of the Backend API rejects with a TransientError, so that callers retry the call: %s',
   async (_what, response, message, retryAfterSeconds) => {
     respondWith(response);
     const error = await errorOf(countUsers());
@@ -155,7 +155,7 @@ test.each([
   [201, { total_count: 7 }, 'responds with status 201'],
   [200, { total_count: '7' }, 'returns an unexpected response'],
 ])(
-  'After the status %i with the body %j, a call of the Backend API throws an error that is not a TransientError',
+  'A call of the Backend API rejects with a final error if the response has the status %i and the body %j',
   async (status, body, message) => {
     respond(body, status);
     const error = await errorOf(countUsers());
@@ -187,7 +187,7 @@ test('listUsersWithExternalId() requests the same users as listUsers(), and retu
   ]);
 });
 
-test('listUsersById() requests up to 100 users at a time. It puts a plus before each id, because the provider excludes a user if the id in the request starts with a minus', async () => {
+test('listUsersById() requests up to 100 users at a time, with a plus before each id, because a minus before an id would exclude the user', async () => {
   const requests = respondWith(() => Response.json(users(1)));
   expect(await listUsersById([])).toEqual([]);
   expect(requests()).toEqual([]);
@@ -221,7 +221,7 @@ test('listUsersById() sends long ids in several requests, because servers limit 
   expect(requests()).toHaveLength(4);
 });
 
-test('keysOfPublishableKey() requests the keys from CLERK_FAPI_URL. If this variable is not set, it requests them from the address in the publishable key', async () => {
+test('keysOfPublishableKey() requests the keys from CLERK_FAPI_URL if it is set, otherwise from the address in the publishable key', async () => {
   const requests = respondWith(() => Response.json({ keys: [] }));
   await keysOfPublishableKey(1_000);
   vi.stubEnv('CLERK_FAPI_URL', 'http://127.0.0.1:4001/');
@@ -259,7 +259,7 @@ test('keysOfSecretKey() requests the keys from the Backend API', async () => {
   expect(requests()[0]?.url).toBe('https://api.clerk.com/v1/jwks?');
 });
 
-test('The browser SDK uses the path /__clerk and mailsOnConsole() returns IDP_CONSOLE_URL only if CLERK_FAPI_URL is set', () => {
+test('Only if CLERK_FAPI_URL is set, browserSettings() returns the proxy URL /__clerk and mailsOnConsole() returns IDP_CONSOLE_URL', () => {
   const key = BUILD_TIME_VALUES.IDP_PUBLISHABLE_KEY;
   setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_CONSOLE_URL: 'http://127.0.0.1:3900' }));
   expect([browserSettings(), mailsOnConsole()]).toEqual([{ publishableKey: key }, undefined]);
@@ -294,7 +294,7 @@ test('A `fetch` call to the Backend API with a string URL and without a signal g
   ]);
 });
 
-test('IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY replace the key variables of the SDK, unless their value is blank or missing. The automatic proxy and the telemetry of the SDK are always off', async () => {
+test('IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY replace the key variables of the SDK if they are not blank. The automatic proxy and the telemetry of the SDK are always off', async () => {
   const names = ['CLERK_SECRET_KEY', 'NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY'];
   for (const name of [...names, 'CLERK_DISABLE_AUTO_PROXY', 'NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'])
     vi.stubEnv(name, 'old');

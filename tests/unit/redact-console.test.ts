@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { log } from '#lib/log';
 import { lineLimiter, redactConsole } from '#lib/server/redact-console';
 
-test('If a library prints often at one place, the service logs at most one line a minute for this place. Each line contains the number of lines that were omitted before it', () => {
+test('The service logs at most one line a minute for each place at which a library prints, and the next line contains the number of omitted lines', () => {
   vi.useFakeTimers();
   vi.stubEnv('NODE_ENV', 'production');
   const warn = vi.spyOn(log, 'warn').mockReturnValue();
@@ -149,7 +149,7 @@ test('lineLimiter() lets the next line of an origin pass after a minute', () => 
   now.mockRestore();
 });
 
-test('lineLimiter() stores up to 100 origins, and a further origin replaces them', () => {
+test('lineLimiter() stores up to 100 origins, and a further origin replaces all of them', () => {
   const limit = lineLimiter();
   for (let origin = 0; origin < 100; origin += 1) limit(`frame ${origin}`);
   expect(limit('frame 0')).toBeUndefined();

@@ -11,7 +11,7 @@ afterEach(() => {
 // A map is a file that lists the old and the new id of each user that moves to another instance of the identity provider.
 /** Returns the line number, the old id and the new id of each valid line. */
 const pairs = (text: string) => parseMap(text).lines.map(({ line, oldId, newId }) => [line, oldId, newId]);
-/** Returns the line number and the problem of each invalid line, and the number of the line that it collides with. */
+/** Returns the line number and the problem of each reported line, and the number of the other line if two lines collide. */
 const kinds = (text: string) =>
   parseMap(text).collisions.map(({ line, kind, other }) => [line, kind, ...(other ? [other] : [])]);
 
@@ -38,7 +38,7 @@ test.each(['a', 'a,b,c', 'a,"b', 'a,b"c', '{"old":"a"}', '{"old":"a","new":1}', 
   },
 );
 
-test('parseMap() reports each invalid line and each line that collides with another line. It returns the remaining lines', () => {
+test('parseMap() reports each invalid line and each line that collides with another line, and returns the remaining lines', () => {
   const map = ['a,1', 'a,2', 'b,3', 'c,3', 'd,e', 'e,f', 'g,g', ',h', 'i,', 'j,k', 'a,1'].join('\n');
   expect(kinds(map)).toEqual([
     [1, 'old id occurs twice', 2],
@@ -64,7 +64,7 @@ test('checkMap() accepts an id of 255 characters and reports a longer id, becaus
   expect(checkMap([long])).toEqual({ lines: [], collisions: [{ ...long, kind: 'invalid new id' }] });
 });
 
-test('A collision contains both ids of its line, and each kind of collision has a remedy', () => {
+test('A collision of a well-formed line contains both ids of the line, and each kind of collision has a remedy', () => {
   const maps = ['a,1\na,2', 'a,1\nb,1', 'a,b\nb,c', 'a,a', ',a', 'a,'];
   const collisions = maps.flatMap((map) => parseMap(map).collisions);
   expect(collisions).toEqual([
@@ -81,7 +81,7 @@ test('A collision contains both ids of its line, and each kind of collision has 
   for (const remedy of Object.values(REMEDIES)) expect(remedy).toMatch(/^[A-Z]/);
 });
 
-test('readExternalIds() returns a line for each user of the provider that has an external id', async () => {
+test('readExternalIds() returns a line for each provider user with an external id, and reports external ids that occur twice', async () => {
   vi.stubEnv('IDP_SECRET_KEY', SECRET_KEY);
   const provider = stubProviderUsers();
   provider.users = Array.from({ length: 501 }, (_, index) => ({

@@ -111,8 +111,8 @@ test('The request filter removes Next.js-internal headers from an API request, b
 });
 
 /**
- * Returns the rejection status of a page request with this router state: the header in which the browser code of Next.js
- * describes the current page.
+ * Returns the rejection status of a page request with this router state. In this header, the browser code of Next.js describes
+ * the current page.
  */
 const stateStatus = (text: string) => rejectionFor(request('/', { 'next-router-state-tree': text }))?.status;
 
@@ -121,13 +121,13 @@ test.each([
   ['x', 400],
   [Array.from({ length: 70 }).reduce((inner) => ['a', { b: inner }], ['', {}]), 400],
 ])(
-  'A page request gets a 400 if Next.js cannot parse the router state in its headers. Otherwise, the request passes: case %#',
+  'A page request passes with a valid router state in its headers, and gets a 400 with an invalid one: case %#',
   (state, status) => {
     expect(stateStatus(encodeURIComponent(JSON.stringify(state)))).toBe(status);
   },
 );
 
-test('A router state of up to 8,000 characters passes, even if it has many branches, and a longer router state gets a 400', () => {
+test('The request filter limits the length of a router state to 8,000 characters, but not the number of branches', () => {
   const wide = (length: number) => JSON.stringify(['x'.repeat(length - '["",{}]'.length), {}]);
   expect(stateStatus(wide(8_000))).toBeUndefined();
   expect(stateStatus(wide(8_001))).toBe(400);
@@ -177,6 +177,6 @@ test.each(['rsc', 'next-url', 'x-nextjs-data', 'x-middleware-a', 'x-action-reval
   },
 );
 
-test('The request filter passes requests for /__clerk, because only the middleware knows whether the service is a proxy for the Frontend API of Clerk', () => {
+test('The request filter passes a request for /__clerk, because the middleware decides whether to forward it to Clerk', () => {
   expect(rejectionFor(request('/__clerk/v1/client', {}, 'POST'))).toBeUndefined();
 });

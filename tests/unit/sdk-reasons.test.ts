@@ -17,14 +17,14 @@ test('Each reason for which the SDK rejects a token becomes a more specific reas
   expect(unmapped.toSorted()).toEqual(MISSING_KEYS.toSorted());
 });
 
-test('Each reason for which the SDK finds no session becomes a more specific reason than `not-verified`, except the reasons in OTHER_THAN_TOKEN, which do not describe an error of a session token', () => {
+test('Each reason for which the SDK finds no session becomes a more specific reason than `not-verified`, except the reasons that do not concern a session token (OTHER_THAN_TOKEN)', () => {
   const reasons = authErrorReasons();
   expect(reasons).toContain('session-token-expired');
   const unmapped = reasons.filter((reason) => reasonOfSdk(reason) === 'not-verified');
   expect(unmapped.toSorted()).toEqual(OTHER_THAN_TOKEN.toSorted());
 });
 
-test('Each reason of the SDK that the service maps exists in the installed SDK or in a later version, and the reason of the later version maps to wrong-key', () => {
+test('The service maps only reasons that the installed SDK or a later version has, and maps the reason of the later version to wrong-key', () => {
   const known = [...Object.values(TokenVerificationErrorReason), ...authErrorReasons(), ...LATER];
   expect(SDK_REASONS.filter((reason) => !known.includes(reason))).toEqual([]);
   expect(LATER.map(reasonOfSdk)).toEqual(['wrong-key']);

@@ -87,7 +87,7 @@ test.each(KINDS)(
   },
 );
 
-test('If a request has several session cookies, the first session cookie determines the user', async () => {
+test('If a request also has a session cookie with the suffix of another instance, the cookie without a suffix determines the user', async () => {
   const { cookie: given } = cookie(token('user_1'));
   expect(await userOf({ cookie: `${given}; __session_other=${token('user_2')}` })).toBe('user_1');
 });

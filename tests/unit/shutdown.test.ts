@@ -17,7 +17,7 @@ test('Only the first call of beginShutdown() returns true, and every copy of the
   expect((await load()).isShuttingDown()).toBe(true);
 });
 
-test('closeDependencies() closes each dependency once, even if it was registered twice or if a different dependency fails to close', async () => {
+test('closeDependencies() calls each registered function once, even if it was registered twice or if another function rejects', async () => {
   const { closeDependencies, onShutdown } = await load();
   const failing = vi.fn(() => Promise.reject(new Error('still in use')));
   const other = vi.fn(async () => undefined);

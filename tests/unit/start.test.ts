@@ -109,7 +109,7 @@ test('With an OTLP endpoint, telemetry starts, and a shutdown exports the remain
   expect(telemetry.flush).toHaveBeenCalledTimes(1);
 });
 
-test('An error at the start of telemetry is logged and does not prevent the start of the service', async () => {
+test('If telemetry fails to start, start() logs a warning and continues without telemetry', async () => {
   setVariables(ENDPOINT);
   startTelemetry.mockImplementationOnce(() => {
     throw new TypeError('no exporter');

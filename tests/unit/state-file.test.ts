@@ -12,7 +12,7 @@ const state = {
 };
 
 test.each([false, true])(
-  'Only the owner can read and write the file in which a backfill of users stores its progress (the file existed before: %s)',
+  'Only the owner can read and write the progress file of a backfill (the file existed before: %s)',
   (existed) => {
     const file = path.join(folder, randomUUID());
     if (existed) writeFileSync(file, '', { mode: 0o644 });

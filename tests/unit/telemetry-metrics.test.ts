@@ -31,8 +31,8 @@ async function collect(): Promise<MetricData[]> {
 }
 
 /**
- * Maps the attribute values of each point of a metric, joined with spaces, to the value of the point. The value of a histogram
- * is the sum of its measurements.
+ * Returns the value of each point of a metric. The key is the attribute values of the point, joined with spaces. The value of a
+ * histogram is the sum of its measurements.
  */
 async function valuesOf(name: string): Promise<Record<string, number>> {
   const metric = (await collect()).find(({ descriptor }) => descriptor.name === name);
@@ -167,7 +167,7 @@ test.each([
   expect(await valuesOf('identity_link.webhooks')).toEqual({ [counted]: 1 });
 });
 
-test('A request to another route is not counted as a webhook', async () => {
+test('A request to a route other than the webhook is not counted as a webhook', async () => {
   metrics.recordRequest({ ...request, logFields: { eventType: 'user.created' } });
   expect(await valuesOf('identity_link.webhooks')).toEqual({});
 });

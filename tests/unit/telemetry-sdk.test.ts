@@ -162,7 +162,7 @@ test('Without an endpoint for metrics, only spans are exported', async () => {
   expect(receiver.calls).toEqual(['/v1/traces application/json']);
 });
 
-test('Without an endpoint for traces, only metrics are exported, and no span is created for any call', async () => {
+test('Without an endpoint for traces, only metrics are exported, withSpan() creates no span, and `fetch` is not replaced', async () => {
   const { fetch } = globalThis;
   const telemetry = start(JSON_SPANS, ['metrics']);
   expect(await guard(telemetry)).toBeUndefined();
@@ -242,7 +242,7 @@ test.each([
   expect(setInterval.mock.calls.map(([, delay]) => delay)).toEqual([milliseconds]);
 });
 
-test('An outgoing call has a span, and does not contain the ids of the trace', async () => {
+test('An outgoing call has a span, and its headers do not contain the ids of the trace', async () => {
   const received: IncomingHttpHeaders[] = [];
   const server = createServer(({ headers }, response) => {
     received.push(headers);

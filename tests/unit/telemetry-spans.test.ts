@@ -104,7 +104,7 @@ test.each<[string, unknown]>([
 });
 
 test.each(['BREW', 'get', 'GET /users', 'FORGET', ''])(
-  'A method that is not standard is exported as `_OTHER`: "%s"',
+  'A non-standard HTTP method is exported as `_OTHER`: "%s"',
   (method) => {
     expect(exported({ 'http.method': method })?.attributes).toStrictEqual({ 'http.method': '_OTHER' });
   },
@@ -121,7 +121,7 @@ test.each([
   ['[::1]', '65535'],
   ['h'.repeat(255), '1'],
 ])(
-  'The span of an outgoing call is exported with its host and port, and the span of a request without them: %s %s',
+  'The span of an outgoing call is exported with its host and port, but the span of an incoming request is not: %s %s',
   (host, port) => {
     const peer = { 'net.peer.name': host, 'net.peer.port': port };
     const attributes = { ...peer, 'http.method': 'POST' };
@@ -155,7 +155,7 @@ test.each([
   ['/notes/v1/[noteId]', '/'],
   ['', '/'],
 ])(
-  'A path that is not a registered route is exported as its first segment if the service uses that segment, otherwise as a slash: "%s", "%s"',
+  'An unregistered path is exported as its first segment if the service uses that segment, otherwise as a slash: "%s" as "%s"',
   (path, route) => {
     expect(exported({ 'http.route': path })?.attributes).toStrictEqual({ 'http.route': route });
   },
@@ -188,7 +188,7 @@ test('A span of this service keeps its name', () => {
   expect(exported(attributes, { scope: 'identity-link', name: 'cache read' })?.name).toBe('cache read');
 });
 
-test('The exporter reports the result of the wrapped exporter, and its shutdown waits for the shutdown of the wrapped exporter', async () => {
+test('The exporter reports the export result and the shutdown error of the wrapped exporter', async () => {
   const done = vi.fn();
   redactingExporter({
     export: (_spans, report) => report({ code: 1 }),

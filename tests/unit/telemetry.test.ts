@@ -48,7 +48,7 @@ test.each<[Record<string, string>, object | undefined]>([
 );
 
 test.each(['grpc://token@a', 'git+https://token@a', 'a:4318'])(
-  'The OTLP endpoint %s disables the export of its signal, and the warning names the signal but not the endpoint',
+  'The invalid OTLP endpoint %s disables the export of its signal, and the warning names the signal but not the endpoint',
   (endpoint) => {
     const warn = vi.spyOn(log, 'warn').mockReturnValue();
     const metrics = { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://a/m' };
@@ -69,7 +69,7 @@ test('If telemetry is disabled, withSpan() returns the promise that `work` retur
   expect(outcomeOf).not.toHaveBeenCalled();
 });
 
-test('Once telemetry is enabled, withSpan() runs the work in a span, and the log gets the function that returns the ids of the span', async () => {
+test('After enableTelemetry(), withSpan() runs the work in a span, and the log can read the ids of the span', async () => {
   const enabled: Telemetry = {
     withSpan: vi.fn((_name, work) => work()),
     recordRequest: vi.fn(),

@@ -57,7 +57,7 @@ test('The log line of getUser() in a page contains the duration of the call in w
   expect(info.mock.calls[0]?.[0]).toMatchObject({ ms: 42 });
 });
 
-test('In a page without a session, getUser() returns undefined, and requireUser() redirects to the sign-in page with the path and the query of the page in `redirect_url`', async () => {
+test('In a page without a session, getUser() returns undefined, and requireUser() redirects to the sign-in page', async () => {
   visit(SIGNED_OUT);
   expect(await getUser()).toBeUndefined();
   const back = encodeURIComponent('/projects?page=2&a=b');

@@ -9,9 +9,9 @@ import { buildIfChanged } from '../harness/build';
 import { expectAllDocumentedSeen, RESPONSES_FOLDER_VARIABLE } from './documented-responses';
 
 /**
- * Prepares the tests that start the service, once for all projects of a test run. Builds the service unless there is a build of
- * the same sources. Also unpacks the browser and downloads the browser SDK in advance. Returns a function that checks after the
- * tests that they received every documented response. Vitest calls both functions.
+ * Prepares the tests that start the service, once for all Vitest projects of a run. Builds the service unless there is a build
+ * of the same sources. Also unpacks the browser and downloads the browser SDK in advance. Vitest calls the returned function
+ * after the tests. That function throws if the tests did not receive every documented response.
  */
 export default async function setUp(): Promise<(() => void) | undefined> {
   if (process.env[RESPONSES_FOLDER_VARIABLE] !== undefined) return undefined; // another project has prepared the tests
@@ -24,7 +24,7 @@ export default async function setUp(): Promise<(() => void) | undefined> {
     prefetchClerkJs(clerkJsFolder),
   ]);
   for (const result of helpful) {
-    // Most tests need neither the browser nor the browser SDK. The tests that need them fail with their own message.
+    // Most tests need neither the browser nor the browser SDK. Those that do fail with their own message.
     if (result.status === 'rejected') process.stderr.write(`${messageOf(result.reason)}\n`);
   }
   if (build.status === 'rejected') {

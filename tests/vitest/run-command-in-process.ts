@@ -22,7 +22,7 @@ export async function runCommandInProcess(
   );
   process.argv = [...argv.slice(0, 2), ...args];
   try {
-    // A new process would have its own database and cache clients.
+    // As in a new process, the command gets its own database and cache clients.
     vi.resetModules();
     await load();
     return { exit: process.exitCode, ...written };

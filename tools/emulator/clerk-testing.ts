@@ -4,7 +4,7 @@ export const clerkTesting: Packages = { '@clerk/testing': '2.2.36' };
 
 /**
  * Tests of Clerk's helpers for Playwright. `npm run emulator:sdks` prints a table with a row for each test title. The helper
- * `clerk.signIn({ emailAddress })` is missing, because it ignores CLERK_API_URL and calls api.clerk.com.
+ * `clerk.signIn({ emailAddress })` has no test, because it ignores CLERK_API_URL and calls api.clerk.com.
  */
 export const clerkTestingSpec = `
 import { randomUUID } from 'node:crypto';

@@ -23,7 +23,7 @@ import { type Host, hosts } from './hosts';
  * `clerk-emulator dev`. Prints a table with the result of each check, and a second table for Clerk's helpers for Playwright.
  * Then signs up 100 users in two Playwright workers. Exits with 1 if a check fails. Needs the npm registry.
  *
- * `npm run emulator:sdks -- --sign-ups 10` only signs up 100 users, ten times.
+ * `npm run emulator:sdks -- --sign-ups 10` only runs the sign-ups, ten times.
  */
 const { values } = parseArgs({ options: { 'sign-ups': { type: 'string' } } });
 const PREFIX = 'identity-link-tests-hosts-';

@@ -118,7 +118,7 @@ const [first, last] = [memory.slice(0, quarter), memory.slice(-quarter)].map((pa
 const grew = (last ?? 0) > MAX_GROWTH * (first ?? 0) && finished.seconds > 60;
 console.table({
   users: count,
-  failures: values.calm ? 'none: --calm' : 'on about 19% of the requests',
+  failures: values.calm ? 'none: --calm' : 'on about 18% of the requests',
   'sign-ups during the run': signedUp.length,
   'deletions during the run': deleted.size,
   'responses with 429': failures['429'],

@@ -28,9 +28,9 @@ import {
 
 /**
  * `npm run relink-rehearsal`: moves the users of an emulated instance of the identity provider to another instance with the
- * command `users:relink`. Meanwhile, deployments of both instances get requests, with one database and one cache, the command
- * `users:relink` and a deployment are killed, and the database fails over. Exits with 1 if a user gets another internal id, or
- * if a request fails outside the outages.
+ * command `users:relink`. Meanwhile, one deployment per instance gets requests. Both deployments use the same database and
+ * cache. The rehearsal also kills the command and a deployment, and lets the database fail over. Exits with 1 if a user gets
+ * another internal id, or if a request fails outside the outages.
  */
 const { values } = parseArgs({ options: { users: { type: 'string', default: '20000' } } });
 const USERS = Number(values.users);
@@ -39,7 +39,7 @@ const BATCH = 200;
 const CONCURRENCY = 8;
 const CALM_MS = 2_000;
 const OUTAGE_MS = 3_000;
-/** Time after the standby's promotion in which a request may use a connection to the old primary: the timeout of a query. */
+/** Time after a failover in which requests may still fail. A query to the old primary waits until its timeout. */
 const RECOVERY_MS = 3_000;
 
 interface Deployment {

@@ -6,7 +6,7 @@ const NONE: Bounds = {
 };
 
 /**
- * Small bounds (maximum numbers of calls and failures). A model with one of the `WEAKNESSES` (state.ts) breaks a guarantee
+ * Small bounds (maximum numbers of calls and failures). Each of the `WEAKNESSES` (state.ts) makes the model break a guarantee
  * within at least one of these bounds.
  */
 export const SMALL: readonly Bounds[] = [
@@ -15,7 +15,7 @@ export const SMALL: readonly Bounds[] = [
   { ...NONE, guards: 1, registers: 2, relinks: 1, forgets: 1 },
 ];
 
-/** Bounds of `npm run model`. Together they contain each kind of step. A single entry with all kinds has too many states. */
+/** Bounds of `npm run model`. Together they contain each kind of step. One entry with all kinds would have too many states. */
 export const LARGE: readonly Bounds[] = [
   { ...NONE, guards: 2, registers: 1, forgets: 1, crashes: 1, outages: 1 },
   { ...NONE, guards: 2, forgets: 2, crashes: 2, outages: 1, timeouts: 1 },

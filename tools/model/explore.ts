@@ -20,7 +20,7 @@ export interface Exploration {
   readonly broken?: { readonly guarantee: string; readonly trace: readonly string[] };
 }
 
-/** The step that first reached a state, and the arrival (`from`) at the state before this step. */
+/** The step that first reached a state. `from` is the arrival at the previous state. */
 interface Arrival {
   readonly from: Arrival | undefined;
   readonly label: string;

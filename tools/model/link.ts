@@ -139,14 +139,14 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     !isWeak('the insert does not check previous ids') &&
     !(isWeak('the insert does not check expired previous ids') && user.previous === 'expired');
 
-  /** Rejects the calls that share the registration of a previous id that has expired. */
+  /** Rejects a call by an expired previous id, and the calls that share its result. */
   function rejectExpired(state: State, call: Call): void {
     const others = [...sharingGuards(state, call), ...sharingRegistration(state, call)];
     remove(state, call);
     for (const each of others) rejectExpired(state, each);
   }
 
-  /** Repeats a registration whose insert has failed because of a previous id. */
+  /** Repeats a registration whose insert was rejected because of a previous id. A second rejection breaks a guarantee. */
   function repeat(state: State, call: Call): void {
     if (call.isRepeated) {
       userOf(state, call).isLost = true;
@@ -280,8 +280,8 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
   }
 
   /**
-   * Returns true while the pause of the operator's command lasts. The pause is longer than the deadline of a lookup, so no
-   * lookup that has read the deleted row can write to the cache after the pause.
+   * Returns true while a call can still write the deleted id to the cache. `users:forget` pauses for longer than the deadline
+   * of a lookup, so no such write happens after the pause.
    */
   const isWaiting = (state: State, forget: Forget) =>
     forget.at === 'wait' &&

@@ -14,9 +14,9 @@ import {
 import { changedLines, git, isInScope, patternOf, type Scope } from './scope';
 
 // `npm run mutation [-- <file or folder>... | --since <commit>] [--force]`: runs Stryker on lib/. A mutant is the code with a
-// change in one place. For each mutant, a unit test must fail. If no unit test fails, an in-process test must fail. In-process
-// tests call lib/ with a real PostgreSQL. A mutant survives if no test fails and equivalent.ts does not list the mutant.
-// equivalent.ts lists the mutants that no test can catch. Exits with 1 if a mutant survives.
+// change in one place. For each mutant, a unit test or an in-process test must fail. In-process tests call lib/ with a real
+// PostgreSQL, and run only for mutants that the unit tests do not catch. A mutant survives if no test fails and equivalent.ts
+// does not list it. equivalent.ts lists the mutants that no test can catch. Exits with 1 if a mutant survives.
 //
 // `--since` tests only the mutants in lines that differ from a commit. Without `--since`, the command updates docs/testing.md.
 // Reuses the results of unchanged code and tests unless `--force` is set.

@@ -72,7 +72,7 @@ export function readReport(file: string): Result[] {
 
 /**
  * Deletes the mutants that survived or that crashed the test runner from Stryker's file of earlier results. The next run tests
- * them again. Stryker would reuse the result of a mutant of module-level code that survived, even after tests were added.
+ * them again. Otherwise, Stryker would keep a mutant of module-level code as survived, even after tests were added.
  */
 export function dropUnreliableResults(file: string): void {
   if (!existsSync(file)) return;

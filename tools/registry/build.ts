@@ -5,8 +5,8 @@ const CORE = 'registry/identity-link/lib/identity-link';
 const CACHE = 'registry/identity-link-cache/lib/identity-link';
 
 /**
- * Modules of lib/ that the items contain, by the file of the item. A list of names after `#` selects the statements that declare
- * these names.
+ * Modules of lib/ that the registry items contain, by the file of the item. A list of names after `#` selects the statements
+ * that declare these names.
  */
 const COPIES: Readonly<Record<string, readonly string[]>> = {
   [`${CORE}/concurrency.ts`]: [
@@ -89,7 +89,7 @@ interface Item {
   readonly dependencies?: readonly string[];
   /** Files of another item that this item also needs. */
   readonly shared?: readonly string[];
-  /** Text that shadcn prints after the installation. shadcn can merge neither a Prisma schema nor a proxy.ts. */
+  /** Text that shadcn prints after the installation: the next steps. shadcn cannot merge a Prisma schema or a proxy.ts. */
   readonly docs: string;
 }
 

@@ -18,7 +18,7 @@ import {
   userCreated,
 } from '../../tests/harness/requests';
 
-/** A running application with the item, its identity provider, and a connection to its database. */
+/** A running application with the registry items, its identity provider, and a connection to its database. */
 export interface RunningHost {
   readonly app: string;
   readonly idp: Emulator;
@@ -39,7 +39,7 @@ async function rowsOf({ database }: RunningHost, user: string): Promise<string[]
   return Rows.parse(rows).map(({ user_id }) => user_id);
 }
 
-/** Lets the first statements that link this user overlap: they wait for a row that is then rolled back. */
+/** Makes the first statements that link this user overlap. They wait for an uncommitted row, which is then rolled back. */
 async function withOverlap<T>({ database }: RunningHost, user: string, work: () => Promise<T>): Promise<T> {
   const insert =
     'INSERT INTO identity_links (user_id, identity_provider_user_id) VALUES (gen_random_uuid(), $1)';
@@ -56,9 +56,9 @@ async function withOverlap<T>({ database }: RunningHost, user: string, work: () 
 const summary = ({ status, body }: ParsedResponse) => ({ status, body });
 const count = <T>(items: readonly T[], item: T) => items.filter((each) => each === item).length;
 
-/** Checks of a running application, by the guarantee that they show. Each check uses its own users. */
+/** Checks of a running application. The name of a check is the guarantee that it shows. Each check uses its own users. */
 export const CHECKS: Readonly<Record<string, (host: RunningHost) => Promise<void>>> = {
-  async 'A guarded route responds with 401 in JSON without a session, and with both ids for a session'(host) {
+  async 'A guarded route responds with 401 in JSON without a session, else with both user ids'(host) {
     const { app, idp } = host;
     assert.deepEqual(summary(await me(app, 'invalid')), { status: 401, body: { message: 'Unauthorized' } });
     assert.equal((await send(`${app}${REGISTER}`, { method: 'POST' })).status, 401);
@@ -92,7 +92,7 @@ export const CHECKS: Readonly<Record<string, (host: RunningHost) => Promise<void
     assert.equal((await rowsOf(host, user)).length, 1);
   },
 
-  async 'Of forty concurrent register calls, one responds with 201 and the others with 200'(host) {
+  async 'One of forty concurrent register calls gets a 201, and the others get a 200'(host) {
     const [caller, user] = [tokenFor(host.idp, newUser()), newUser()];
     const responses = await Promise.all(
       Array.from({ length: 40 }, () => register(host.app, caller, { identityProviderUserId: user })),
@@ -212,7 +212,7 @@ export const CHECKS: Readonly<Record<string, (host: RunningHost) => Promise<void
 
 /** Checks of the item identity-link-cache. */
 export const CACHE_CHECKS: typeof CHECKS = {
-  async 'A cached id is stored for ten minutes, and a request with it does not need the database'(host) {
+  async 'An id is cached for ten minutes, and a later request of its user does not need the database'(host) {
     const { app, idp, database, cache } = host;
     const user = newUser();
     const first = summary(await me(app, tokenFor(idp, user)));

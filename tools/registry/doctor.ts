@@ -8,7 +8,7 @@ import { output, withServer } from './steps';
 
 type Output = Awaited<ReturnType<typeof output>>;
 
-/** Throws if the doctor did not print each of these lines, or if its exit code is wrong. */
+/** Throws if the doctor (doctor.mjs) did not print each of these lines, or if its exit code is wrong. */
 function requireFindings({ status, text }: Output, expected: readonly string[]): void {
   const missing = expected.filter((line) => !text.includes(line));
   if (missing.length > 0) throw new Error(`The doctor did not print:\n${missing.join('\n')}`);
@@ -46,7 +46,7 @@ interface Fault {
   readonly route?: string;
   /** Text of proxy.ts. */
   readonly proxy?: string;
-  /** Breaks the application. Returns how to repair it. */
+  /** Breaks the application and resolves with a function that repairs it. */
   readonly apply?: (host: FaultyHost) => Promise<() => Promise<unknown>>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Replaces `fetch` in a process that imports this module (NODE_OPTIONS=--import). For a URL of raw.githubusercontent.com, which
- * contains an owner, a repository, a commit and a path, returns the file with this path in the folder CHECKOUT.
+ * Replaces `fetch` in a process that imports this module (NODE_OPTIONS=--import). The URL of a file at raw.githubusercontent.com
+ * contains an owner, a repository, a commit and a path. `fetch` returns the file at this path in the folder CHECKOUT instead.
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';

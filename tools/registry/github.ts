@@ -10,13 +10,13 @@ const REPOSITORY = 'example/identity-link';
 
 /**
  * Installs the items from a GitHub repository into an application without `src/`, and throws if a file differs from the built
- * item. This checkout replaces the repository: git reads it instead of github.com, and emulate-github.mjs returns its files
- * instead of raw.githubusercontent.com.
+ * item. This checkout replaces the repository: git reads the checkout instead of github.com, and emulate-github.mjs returns
+ * files of the checkout for requests to raw.githubusercontent.com.
  */
 export async function checkGitHub(folder: string): Promise<void> {
   write(folder, 'package.json', '{ "private": true }');
   write(folder, 'tsconfig.json', '{ "compilerOptions": { "paths": { "@/*": ["./*"] } } }');
-  // The cache item replaces a file of the core item and adds a package.
+  // Omits the cache item, because it replaces a file of the core item and adds a package.
   const names = itemNames.filter((name) => name !== 'identity-link-cache');
   await step(`npx shadcn@4.23.0 add ${names.map((name) => `${REPOSITORY}/${name}`).join(' ')}`, folder, {
     ...process.env,

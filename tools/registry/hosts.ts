@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 
-/** An application that exists before the item is installed. */
+/** An application in which `npm run registry:test` installs the shadcn items of docs/existing-app.md. */
 export interface Host {
   readonly name: string;
   /** Folder of `app/` and `lib/`: `src/` or the root. */
@@ -62,7 +62,10 @@ export const PACKAGES = [
   'zod',
 ];
 
-/** Package of the item identity-link-cache. shadcn does not install it again, which would download all packages. */
+/**
+ * Dependency of the item identity-link-cache. If package.json already lists it, shadcn does not run npm, which would download
+ * all packages.
+ */
 const CACHE_CLIENT = '@vercel/kv';
 
 /** Compiler options of `create-next-app`. */
@@ -96,7 +99,7 @@ export default clerkMiddleware(async (auth, request) => {
 });
 `;
 
-/** Returns the middleware after the edit that the doctor prints. The guide shows the edit of a middleware without a handler. */
+/** Returns the middleware after the edit that the doctor prints. The guide shows only the edit of `clerkMiddleware()`. */
 function editMiddleware({ protects, passesKeyBy, alias }: Host): string {
   if (passesKeyBy === 'withIdentityLink')
     return `import { withIdentityLink } from '${alias}lib/identity-link/middleware';\n${PROTECTING}`

@@ -5,12 +5,12 @@ import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
 import { ME } from '../../tests/harness/requests';
 import { runStep } from '../temporary-project';
 
-/** Runs a command of the guide. Throws if it fails. */
+/** Runs a command. Throws if it fails. */
 export async function step(command: string, cwd: string, env: NodeJS.ProcessEnv): Promise<void> {
   if ((await runStep(['bash', '-c', command], cwd, env)) !== 0) throw new Error(`Failed: ${command}`);
 }
 
-/** Runs a command, and resolves to its exit code and its standard output, which it also prints. */
+/** Runs a command and prints its standard output. Resolves to the exit code and the output. */
 export async function output(command: string, cwd: string, env: NodeJS.ProcessEnv) {
   const child = spawn('bash', ['-c', command], {
     cwd,

@@ -19,10 +19,11 @@ import { output, step, withServer } from './steps';
 import { checkUpgrade } from './upgrade';
 
 /**
- * `npm run registry:test [-- <name>...]`: creates four applications, or the named ones (hosts.ts), in a temporary folder. Follows
- * docs/existing-app.md in each and checks the result over HTTP. In the first one, also breaks the installation in each way that
- * the doctor finds, and installs a changed item. At the end, installs the items as from GitHub. Exits with 1 if a step or a check
- * fails. Stops all programs and removes the folder at the end, also after Ctrl-C.
+ * `npm run registry:test [-- <name>...]`: creates the four applications of hosts.ts, or the named ones, in a temporary folder.
+ * Follows docs/existing-app.md in each and checks the result over HTTP. In the first application, also breaks the installation
+ * in each way that the doctor detects, and upgrades an item. Then installs the items from this checkout as if it were the
+ * GitHub repository. Exits with 1 if a step or a check fails. Stops all programs and removes the folder at the end, also after
+ * Ctrl-C.
  */
 const names = process.argv.slice(2);
 const DOCTOR = 'node scripts/identity-link/doctor.mjs';
@@ -57,7 +58,7 @@ async function install(folder: string, host: Host, env: NodeJS.ProcessEnv & { DA
   if (host.caches) for (const command of guideCommands('Cache')) await step(command, folder, env);
   for (const command of guideCommands('Connect')) {
     if (command.startsWith('cat ') && host.schema === 'prisma') continue;
-    // Prisma's CLI downloads an engine for this command. The function below applies the same migrations without it.
+    // Prisma's CLI downloads an engine for this command. `deployMigrations` applies the same migrations without the engine.
     if (command === MIGRATE) await deployMigrations(env.DATABASE_URL, path.join(folder, 'prisma/migrations'));
     else await step(command, folder, env);
   }
@@ -107,7 +108,7 @@ async function testHost(folder: string, host: Host, databaseUrl: string): Promis
       npm_config_yes: 'true',
       NEXT_TELEMETRY_DISABLED: '1',
       NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED: '1',
-      // The CLI of Prisma then does not download its engine, which `generate` does not use.
+      // Prevents Prisma's CLI from downloading its engine, which `generate` does not use.
       PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,
       APPLICATION_URL: app,
       DATABASE_URL: databaseUrl,

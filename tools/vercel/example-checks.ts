@@ -7,11 +7,11 @@ import type { Check } from './report';
 
 /** Text in each invalid request. It must not appear in the log. */
 const MARK = 'mark5b1e';
-/** Id that has the format of a server action id, but that no server action of the build has. */
+/** Valid server action id that no server action of the build has. */
 const UNKNOWN_ID = '7f'.repeat(21);
 const CALL = { 'content-type': 'text/plain;charset=UTF-8', accept: 'text/x-component' };
 
-/** Grants `role` access to the tables of the example. The example's migration runs before the role exists. */
+/** Grants `role` access to the tables of the example, because the example's migration runs before the role exists. */
 export async function grantExampleTables({ database }: TestDependencies, role: string): Promise<void> {
   const tables = 'projects, project_members, project_notes';
   await database.pool.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`);

@@ -62,14 +62,14 @@ export interface BuiltFunction {
 export interface FunctionOptions {
   readonly name: string;
   /**
-   * Folder of the function. It must not be inside the project. Otherwise Node.js could load a module that the build lacks from
-   * the project's node_modules.
+   * Folder of the function. It must not be inside the project. Otherwise, if the build lacks a module, Node.js could load the
+   * module from the project's node_modules.
    */
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
   /**
-   * If true, launcher.mjs hides its HTTP server from the code of the function, because Vercel does not document whether the
-   * server runs in the process of the function.
+   * If true, launcher.mjs hides its HTTP server from the code of the function. Vercel does not document whether its own server
+   * runs in the process of the function.
    */
   readonly hideServer: boolean;
 }

@@ -18,8 +18,8 @@ import type { Check } from './report';
 import { countConnections } from './response-checks';
 
 /**
- * Durations, in seconds, for which a check suspends the processes of the functions, as Vercel suspends an idle instance: the
- * idle timeout of the connection pool (5 s), and a much longer time.
+ * Durations, in seconds, for which a check suspends the processes of the functions, as Vercel suspends an idle instance. 5 s is
+ * the idle timeout of the connection pool.
  */
 const FROZEN_SECONDS = [5, 60] as const;
 const USERS_AT_ONCE = 4;

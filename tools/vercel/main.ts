@@ -117,8 +117,8 @@ async function verify(): Promise<void> {
     stops.push(deployment.stop);
     return deployment;
   };
-  // Vercel does not document whether the HTTP server runs in the process of the function. If it does, code of the function can
-  // find the server object and behave differently. Both cases are tested.
+  // Vercel does not document whether the HTTP server runs in the process of the function. If so, code of the function can find
+  // the server object and behave differently. Both cases are tested.
   const visible = await start('visible', false);
   const hidden = await start('hidden', true);
   const deployWith: DeployWith = (changes) => start('changed', true, changes);

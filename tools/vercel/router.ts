@@ -136,8 +136,9 @@ type Find = (routed: RoutedRequest) => Promise<Target | undefined>;
 
 /**
  * Emulates Vercel's router. Returns a function that applies the rules to a request and resolves with the target of the request.
- * The middleware runs first. The returned function then calls `targetAt` with the path, and again after rules have rewritten
- * the path, until `targetAt` returns a target. Vercel's router may take more steps before it applies the rules.
+ * The rules before the first `handle` entry come first, among them the middleware. The returned function then calls `targetAt`
+ * with the path, and again after rules have rewritten the path, until `targetAt` returns a target. Vercel's router may take more
+ * steps before it applies the rules.
  */
 export function router(
   routes: z.infer<typeof Rules>,

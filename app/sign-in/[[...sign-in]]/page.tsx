@@ -26,8 +26,8 @@ function ownPath(value: string | string[] | undefined): string | undefined {
  * Without this parameter, the form opens the account page.
  *
  * Redirects a visitor who already has a session to the page in `redirect_url`. For example, a browser without JavaScript
- * submits a form after the session token has expired. The service redirects the browser to this page. The browser then passes
- * through the provider, which renews the token, so that the request for this page has a session.
+ * submits a form after the session token has expired, and the service redirects it to the sign-in page. Before the browser
+ * reaches the sign-in page, the provider renews the token, so that the visitor has a session.
  */
 export default async function SignInPage({
   params,

@@ -60,7 +60,7 @@ export interface NewUser {
 
 /** The fixtures that `fixtures` adds to a test. */
 export interface EmulatorFixtures {
-  /** Signs a user in, in the browser context of the test. Creates the user, unless a previous call has returned the user. */
+  /** Signs a user in, in the browser context of the test. Creates the user, unless `user` is the result of a previous call. */
   signedInAs(user?: NewUser | SignedInUser): Promise<SignedInUser>;
 }
 

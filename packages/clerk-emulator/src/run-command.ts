@@ -11,7 +11,7 @@ const GRACE_MS = 8_000;
  * plus the number of the signal that ended it, as a shell does. Ends the processes that the command started and left running.
  *
  * The command is the leader of a new process group, so Ctrl-C in the terminal sends a signal only to this process. The command
- * gets only the signal that this process forwards, and not the same signal twice.
+ * therefore gets the signal once, from this process.
  */
 export async function runCommand(
   [program = '', ...args]: readonly string[],

@@ -133,7 +133,7 @@ test.each([
   },
 );
 
-test('An update of a user changes only the given fields, an update of metadata merges deeply, and a replacement of metadata does not merge', async () => {
+test('updateUser() and updateUserMetadata() keep other fields, and replaceUserMetadata() removes them', async () => {
   const { id } = provider.createUser({ email: 'change@example.com', firstName: 'Old', lastName: 'Name' });
   expect(await clerk.users.updateUser(id, { firstName: 'New' })).toMatchObject({
     firstName: 'New',

@@ -40,7 +40,7 @@ test('The emulator serves the same clerk-js scripts for each requested version, 
   expect(chunk.headers.get('cache-control')).toContain('immutable');
 });
 
-test('A request path that leaves the folder of the clerk-js scripts or names no file in it gets a 400 or a 404', async () => {
+test('The path of a missing file, or of a file outside the folder of the clerk-js scripts, gets a 400 or a 404', async () => {
   for (const path of [
     '/npm/@clerk/clerk-js@6/dist/../secret.js',
     '/npm/@clerk/clerk-js@6/dist/..%2fsecret.js',

@@ -22,8 +22,8 @@ function consoleOf({ consoleUrl }: Emulator): string {
 }
 
 /**
- * Sends a request as the console, the web page of the emulator, does. `headers` overrides the default headers and, unlike with
- * `fetch`, may contain Host.
+ * Sends a request like the console, the web page of the emulator. `headers` overrides the default headers. Unlike the headers
+ * of `fetch`, it may contain Host.
  */
 async function send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
   const text = typeof body === 'string' ? body : JSON.stringify(body ?? {});
@@ -225,7 +225,7 @@ test('An open console page receives the changes when deliveries are paused, sent
   close();
 });
 
-test('The console makes an operation fail, shows the failure until it has applied to a call, and removes another failure', async () => {
+test('A failure that the console adds is shown until a call has failed, and a failure that the console removes affects no call', async () => {
   const { until, next, close } = await connect(url);
   await next();
   const operation = 'GET /v1/environment';
@@ -252,7 +252,7 @@ test('A console request to add an invalid failure gets a 422 that names the fiel
   }
 });
 
-test('The console shows the last 200 requests to both APIs without queries, headers and bodies', async () => {
+test('The console shows the last 200 requests to the Clerk APIs, without their queries, headers and bodies', async () => {
   const own = stopAfterTest(await start());
   const secrets = ['query-secret', 'header-secret', 'cookie-secret', 'body-secret'];
   await fetch(`${own.url}/v1/client?__clerk_db_jwt=query-secret`, { headers: { cookie: 'a=cookie-secret' } });
@@ -387,7 +387,7 @@ test('The response to a GET request for the console forbids inline scripts, fram
   expect((await send('GET', '/')).body).not.toMatch(/<script(?![^>]*src=)|style=| on\w+=/);
 });
 
-test('The server of the Clerk APIs does not serve the paths of the console, and the console does not serve the paths of the Frontend API', async () => {
+test('The server of the Clerk APIs does not serve the console, and the console does not serve the Frontend API', async () => {
   expect(provider.url).not.toBe(url);
   for (const path of ['/', '/main.js', '/api/live', '/api/sample-events/user.created']) {
     expect((await fetch(provider.url + path)).status).toBe(401);

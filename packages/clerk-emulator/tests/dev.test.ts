@@ -28,11 +28,11 @@ function startCli(args: readonly string[]) {
 const node = (program: string) => [process.execPath, '--input-type=module', '--eval', program];
 const dev = (program: string) => startCli(['dev', '--', ...node(program)]);
 
-/** A program that ignores Ctrl-C and the end of the terminal. It ends after the timeout of a test. */
+/** Source of a program that ignores Ctrl-C and the closing of the terminal. It exits by itself only after the test timeout. */
 const PERSISTENT = `setTimeout(() => {}, 300_000);
 for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => {});`;
 
-test('clerk-emulator dev passes the keys and the addresses of both APIs and of the browser SDK to its command', async () => {
+test('clerk-emulator dev passes the keys and the addresses of the Backend API, the Frontend API and the browser SDK to its command', async () => {
   const program = `
     const { env } = process;
     const status = async (url, headers) => (await fetch(url, { headers })).status;
@@ -85,7 +85,7 @@ test.each([
   expect([code, errors]).toEqual([1, expect.stringContaining(message)]);
 });
 
-test('clerk-emulator dev reports a command that does not exist and stops', async () => {
+test('clerk-emulator dev exits with an error if its command does not exist', async () => {
   const { code, errors } = await startCli(['dev', '--', 'no-such-command']).end();
   expect([code, errors]).toEqual([1, expect.stringContaining('The command no-such-command did not start')]);
 });
@@ -128,7 +128,7 @@ test('After Ctrl-C, clerk-emulator dev ends a process that the command has left 
   expect((await end()).code).toBe(130);
 });
 
-test('clerk-emulator dev ends a process that the command has left running if the command ends first', async () => {
+test('When its command exits, clerk-emulator dev ends a process that the command has left running', async () => {
   const { code } = await dev(`${CHILD} child.once('spawn', () => process.exit(9));`).end();
   expect(code).toBe(9);
 });

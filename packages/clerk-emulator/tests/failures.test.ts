@@ -14,7 +14,9 @@ const { users } = backend();
 const errorOf = (promise: Promise<unknown>) => promise.catch((error: unknown) => error);
 afterEach(() => provider.failures.remove());
 
-test('A failure with a status applies to the given number of calls, and to no other operation', async () => {
+// A failure makes the next calls of one operation of the emulator fail or wait.
+
+test('A failure with a status applies to the given number of calls of its operation, and to no other operation', async () => {
   const { id } = provider.createUser({ email: 'status@example.com' });
   provider.failures.add({ operation: 'GET /v1/users/:id', status: 503, calls: 2 });
   expect(await users.getCount()).toBe(1);
@@ -41,7 +43,7 @@ test('A failure with the status 429 has a Retry-After header, which the Backend 
   expect(error).toMatchObject({ status: 429, retryAfter: 1, errors: [{ code: 'too_many_requests' }] });
 });
 
-test('A failure with disconnect closes the connection, and the option onResponse reports only the next call', async () => {
+test('A failure with disconnect closes the connection, and the option onResponse does not report this call', async () => {
   responses.length = 0;
   const url = `${provider.url}/v1/environment`;
   provider.failures.add({ operation: 'GET /v1/environment', disconnect: true });
@@ -50,7 +52,7 @@ test('A failure with disconnect closes the connection, and the option onResponse
   expect(responses.map(({ status }) => status)).toEqual([200]);
 });
 
-test('A failure with only a delay makes the call wait until the clock of the emulator reaches its end', async () => {
+test('A failure with only a delay makes the call wait for this time on the clock of the emulator', async () => {
   const clock = manualClock();
   const slow = stopAfterTest(await startProvider({ clock }));
   slow.failures.add({ operation: 'GET /v1/users/count', delayMilliseconds: 30_000 });
@@ -61,7 +63,7 @@ test('A failure with only a delay makes the call wait until the clock of the emu
   expect(await count).toBe(0);
 });
 
-test('A failure applies to an operation that clerk-js calls with another method than it sends', async () => {
+test('A failure of a DELETE operation applies to a call that clerk-js sends as a POST', async () => {
   const { call } = await developmentBrowser(provider);
   provider.failures.add({ operation: 'DELETE /v1/client/sessions', status: 502 });
   expect((await call('DELETE', '/v1/client/sessions')).status).toBe(502);

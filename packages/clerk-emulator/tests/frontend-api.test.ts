@@ -189,7 +189,7 @@ test('A sign-in in a browser that already has a session gets an error that conta
   expect(again.meta?.client?.sessions.map(({ id }) => id)).toEqual([sessionId]);
 });
 
-test('If the emulator does not know the token of a browser, for example because its data file was deleted, the browser gets a new token when it signs in', async () => {
+test('A browser whose token the emulator does not know gets a new token when it signs in', async () => {
   const provider = await start();
   provider.createUser({ email: 'stale@example.com', password });
   const stale = await developmentBrowser(provider, 'dvb_of_a_database_that_was_deleted');
@@ -252,7 +252,7 @@ test('A Frontend API request for a feature that the emulator lacks gets an error
 });
 
 test.each(['/v1/environment', '/v1/dev_browser', '/v1/users'])(
-  'To prevent DNS rebinding, the emulator responds 403 to a Host that is not this machine: %s',
+  'To prevent DNS rebinding, the emulator responds with 403 to a request whose Host header does not name this machine: %s',
   async (path) => {
     const provider = await start();
     const { port } = new URL(provider.url);

@@ -97,7 +97,7 @@ test('The nonce of a handshake is valid only at the instance that created it, an
   expect((await payload(provider, nonce)).directives).not.toEqual([]);
 });
 
-test('A production instance passes the nonce or token of a handshake in a cookie, and one of the cookie directives in the payload of the handshake deletes this cookie', async () => {
+test('A production instance passes the nonce or token of a handshake in a cookie, and the payload of the handshake deletes this cookie', async () => {
   const provider = await start(PRODUCTION);
   const handshake = signedInBrowser(provider);
   const byNonce = await handshake();
@@ -123,7 +123,7 @@ test('A handshake uses a token if the SDK does not request a nonce or the instan
   }
 });
 
-test('If the handshake option azp is false, a session token from a handshake has no claim azp, but a renewed session token has it', async () => {
+test('If the handshake option azp is false, the session token of a handshake lacks the claim azp, but a renewed session token has it', async () => {
   const provider = await start({ handshake: { azp: false } });
   const handshake = signedInBrowser(provider);
   const { directives } = await payload(provider, (await handshake()).nonce);

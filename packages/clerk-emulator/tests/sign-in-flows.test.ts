@@ -18,7 +18,7 @@ async function start(options: Partial<EmulatorOptions> = {}) {
   return { provider, user, browser, mailedCode };
 }
 
-test('An instance with client trust (a second factor in a new browser) requires an emailed code only at the first password sign-in of a user in a browser', async () => {
+test('With client trust, a password sign-in requires an emailed code only if the user has not signed in with this browser before', async () => {
   const { provider, user, browser, mailedCode } = await start({ clientTrust: true });
   const begun = await browser.signIn(EMAIL, { password: PASSWORD });
   expect(begun.body).toMatchObject({
@@ -61,7 +61,7 @@ test('An instance with client trust requires no second factor in a new browser i
   expect(done.response?.status).toBe('complete');
 });
 
-test('A sign-in that does not need a second factor rejects a second factor', async () => {
+test('A request for a second factor gets a 400 if the sign-in does not need a second factor', async () => {
   const { browser } = await start();
   const begun = await browser.signIn(EMAIL);
   const path = `/v1/client/sign_ins/${begun.response?.id}/prepare_second_factor`;
@@ -69,7 +69,7 @@ test('A sign-in that does not need a second factor rejects a second factor', asy
   expect(rejected).toMatchObject({ status: 400, code: 'resource_forbidden' });
 });
 
-/** Returns the minutes since the user proved the first factor, according to a session token and to the session itself. */
+/** Returns the minutes since the user verified the first factor, according to a session token and to the session itself. */
 async function factorAges(browser: Awaited<ReturnType<typeof developmentBrowser>>, session: string) {
   const Age = z.object({
     response: z.object({ factor_verification_age: z.tuple([z.number(), z.number()]) }),
@@ -80,7 +80,7 @@ async function factorAges(browser: Awaited<ReturnType<typeof developmentBrowser>
   return [z.object({ fva: z.array(z.number()) }).parse(claims).fva[0], response.factor_verification_age[0]];
 }
 
-test('A reverification (a repeated check of the first factor) by password or emailed code resets the age of the first factor of a session', async () => {
+test('Reverification (a repeated check of the password or an emailed code) resets the age of the first factor of a session', async () => {
   let time = Date.now();
   const clock = { now: () => time, after: () => () => undefined };
   const { provider, browser, mailedCode } = await start({ clock });
@@ -118,7 +118,7 @@ test('A reverification (a repeated check of the first factor) by password or ema
   expect(await factorAges(browser, session)).toEqual([0, 0]);
 });
 
-test('With reverification, sensitive operations require a first factor that is at most 10 minutes old', async () => {
+test('With the option `reverification`, sensitive operations require a first factor that is at most 10 minutes old', async () => {
   let time = Date.now();
   const clock = { now: () => time, after: () => () => undefined };
   const { provider, user, browser } = await start({ clock, reverification: true });
@@ -168,7 +168,7 @@ test('On an instance with client trust, a sign-in token is valid once and needs 
   expect(await enter(token)).toMatchObject({ status: 400, code: 'sign_in_token_already_used_code' });
 });
 
-test('The emulator rejects an unknown, revoked or expired sign-in token, a second revocation, and a sign-in token for an unknown user', async () => {
+test('The emulator rejects an unknown, revoked or expired sign-in token, the revocation of a revoked token, and a token for an unknown user', async () => {
   let time = Date.now();
   const clock = { now: () => time, after: () => () => undefined };
   const { provider, user, browser } = await start({ clock });
@@ -239,7 +239,7 @@ test('A sign-up that changes the invited address needs an emailed code and does 
   expect(provider.store.invitations.all().map(({ status }) => status)).toEqual(['pending']);
 });
 
-test('An invitation link without a redirect URL to this machine gets a 400, and the link of a revoked invitation gets an error', async () => {
+test('An invitation link without a redirect URL to this machine responds with 400, and the link of a revoked invitation with an error', async () => {
   const { provider } = await start();
   const { invitations } = clerkFor(provider);
   const pages = ['https://evil.example/', 'http://localhost@evil.example/'];

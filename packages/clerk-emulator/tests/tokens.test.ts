@@ -17,7 +17,7 @@ const parts = (token: string) => {
   };
 };
 
-test('A session token contains the ids of its session and user and its times, and the published key with the same kid verifies it', () => {
+test('A session token contains the session id, the user id and its times, and has a valid signature of the published key', () => {
   const session = { id: 'sess_1', userId: 'user_1', createdAt: 1_000_000 };
   const token = { issuer: 'https://a.example', seconds: 60, now: 1_120_500, origin: undefined };
   const { header, claims, signed, signature } = parts(sessionToken(key, session, token));
@@ -35,7 +35,7 @@ test('A session token contains the ids of its session and user and its times, an
   expect(published.asymmetricKeyDetails?.modulusLength).toBe(2048);
 });
 
-test('signToken() signs any claims with RS256, HS256, another private key or no signature, and throws for another algorithm', () => {
+test('signToken() supports RS256, HS256, another private key and no signature, and throws for another algorithm', () => {
   const own = parts(signToken(instance, { sub: '' }));
   expect(own.claims).toEqual({ sub: '' });
   expect(verify('RSA-SHA256', own.signed, key.publicKeyPem, own.signature)).toBe(true);

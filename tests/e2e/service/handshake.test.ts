@@ -48,7 +48,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
   });
 
   test.each(CASES)(
-    `A handshake of an instance with ${keys} keys renews an expired session (%s authorized parties, by %s, %s azp claim)`,
+    `A handshake renews an expired session: ${keys} keys, %s authorized parties, handshake by %s, session token %s azp claim`,
     (parties, format, azp) => {
       const { url } = parties === 'with' ? withParties : service;
       const email = `${parties}-${format}-${azp}@${keys}.example`;

@@ -84,7 +84,7 @@ test('The header links to the API page and, on the local stack, to the console',
     await page.getByRole('heading', { name: 'The API' }).waitFor();
   }));
 
-test('On the local stack, a banner on the sign-up page says that no mail is sent. When the form requires a verification code, the banner links to the console, which shows the code', () =>
+test('On the local stack, the sign-up page says that no mail is sent, and links to the console when the form requires a verification code', () =>
   visit(browser, service, {}, async (page) => {
     const banner = page.getByRole('complementary', { name: 'Local stack' });
     await page.goto('/sign-up');

@@ -42,7 +42,7 @@ const componentOf = (path: string) =>
     /^\/[^/]*/.exec(path)?.[0] ?? ''
   ];
 
-/** Starts an application. It uses Clerk's server SDK to proxy the Frontend API and to authenticate page requests by cookie. */
+/** Starts an application that uses Clerk's server SDK to proxy the Frontend API and to authenticate page requests by cookie. */
 function startApplication(provider: Emulator, publishableKey: string) {
   const clerk = createClerkClient({
     secretKey,

@@ -84,7 +84,7 @@ test('The console lists a user that its form created, and the acknowledged deliv
     await announced(page, 'user.created delivered, status 200');
   }));
 
-test('The console shows each emailed code when it arrives, with the newest code first. A button copies a code', () =>
+test('The console shows each emailed code when it arrives, the newest code first, and a button copies a code', () =>
   open({ permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
     await page.getByText('No mail yet.').waitFor();
     mailTo('first@example.com', '111111');

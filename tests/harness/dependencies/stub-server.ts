@@ -2,13 +2,13 @@ import { createServer, type RequestListener } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { close, listen } from '../../../dev/system/listen';
 
-/** An HTTP server that records its requests. A test can replace the handler of the server. */
+/** An HTTP server that records its requests. */
 export interface StubServer {
   readonly url: string;
   readonly port: number;
   /** Method and path of each request so far. */
   readonly calls: string[];
-  /** Handles each request. If a test assigns another function, this function handles all further requests. */
+  /** Handles each request. A test can assign another function. */
   handler: RequestListener;
   stop(): Promise<void>;
 }

@@ -27,8 +27,8 @@ function bodyAt(text: string, start: number, status: number, headers: Headers, m
 
 /**
  * Parses the complete responses on a connection and assigns a request to each response. `sent` contains the requests and
- * `received` the responses, both as Latin-1. If the number of requests differs from the number of responses, only the first
- * response has the method and path of its request.
+ * `received` the responses, both as Latin-1. If their numbers differ, only the first assignment is certain. The other responses
+ * then have no method and no path.
  */
 export function parseResponses(sent: string, received: string): SeenResponse[] {
   const requests = [...sent.matchAll(REQUEST_LINE)].map(([, method = '', target = '']) => ({

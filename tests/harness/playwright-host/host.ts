@@ -77,8 +77,8 @@ export async function installPackages(folder: string, packages: Packages): Promi
 }
 
 /**
- * Copies the emulator into the `node_modules` folder of an application, because Playwright compiles linked packages. Links all
- * other packages that the application does not have.
+ * Copies the emulator into the `node_modules` folder of an application, because Playwright would compile a linked package.
+ * Links all other packages that the application does not have.
  */
 async function installEmulator(folder: string): Promise<void> {
   const installed = (name: string) => path.join(projectFolder, 'node_modules', name);
@@ -96,9 +96,9 @@ async function installEmulator(folder: string): Promise<void> {
 }
 
 /**
- * Runs Playwright in a separate CommonJS application, which contains only the emulator of this project. Two
- * workers share one emulator. Resolves with the numbers of tests by result, and with the errors of each test. Rejects if
- * Playwright writes no report.
+ * Runs Playwright in a separate CommonJS application that uses only the emulator of this project. Two workers share one
+ * emulator. Resolves with the numbers of tests by result, and with the errors of each test. Rejects if Playwright writes no
+ * report.
  */
 export async function runPlaywrightHost({ files, packages = {}, variables = {} }: HostOptions) {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-playwright-'));
@@ -153,7 +153,7 @@ export async function runPlaywrightHost({ files, packages = {}, variables = {} }
   }
 }
 
-/** Signs up this number of users in each of two Playwright workers, which share one emulator. */
+/** Signs up `perWorker` users in each of two Playwright workers, which share one emulator. */
 export async function runSignUps(perWorker: number) {
   const signUps = await readFile(new URL('./sign-ups.ts', import.meta.url), 'utf8');
   // One file for each worker.

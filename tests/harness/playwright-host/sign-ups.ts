@@ -7,7 +7,7 @@ import { test as base, expect } from 'playwright/test';
 const test = base.extend<EmulatorFixtures>(fixtures);
 const users = new Set<string>();
 
-/** Signs up with the browser SDK. The code of an address with `+clerk_test` is always 424242. */
+/** Returns a script that signs a user up with the browser SDK. The code of an address with `+clerk_test` is always 424242. */
 const signUp = (email: string) => `(async () => {
   const signUp = await Clerk.client.signUp.create({ emailAddress: '${email}', password: 'correct horse battery' });
   await signUp.prepareEmailAddressVerification({ strategy: 'email_code' });
@@ -17,7 +17,7 @@ const signUp = (email: string) => `(async () => {
 })()`;
 
 for (let number = 1; number <= Number(process.env['SIGN_UPS']); number += 1) {
-  test(`A user signs up in the browser (${number})`, async ({ page }) => {
+  test(`After a sign-up in the browser, the page shows the new user (${number})`, async ({ page }) => {
     await page.goto('/');
     await expect(page.locator('#browser')).toHaveText('signed out');
     const id = await page.evaluate<string>(signUp(`${randomUUID()}+clerk_test@example.com`));
@@ -28,7 +28,7 @@ for (let number = 1; number <= Number(process.env['SIGN_UPS']); number += 1) {
     await expect(page.locator('#browser')).toHaveText(id);
   });
 
-  test(`A new user opens the page (${number})`, async ({ page, signedInAs }) => {
+  test(`The page shows the new user that signedInAs() created (${number})`, async ({ page, signedInAs }) => {
     const { id } = await signedInAs();
     expect(users).not.toContain(id);
     users.add(id);

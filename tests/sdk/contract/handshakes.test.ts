@@ -101,7 +101,7 @@ describe.each(['test', 'live'] as const)('With %s keys', (keys) => {
     },
   );
 
-  test('A page request with an expired session token and an unknown handshake nonce has the SDK status signed-out', async () => {
+  test('The SDK sets the status signed-out for a page request with an expired session token and an unknown handshake nonce', async () => {
     const { cookies } = expiredBrowser(provider);
     cookies.set('__clerk_handshake_nonce', 'nonce_unknown');
     const { response, paths } = await navigate(service, provider, cookies);

@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 const token = (sub: string, claims: Record<string, unknown> = {}) => tokenFor(instance, sub, claims);
 
-test('The SDK passes the status, token and signature of a session to the route in headers', async () => {
+test('The SDK passes the status, token and signature of a session to the route in request headers', async () => {
   const value = token('user_1');
   const headers = routeHeaders(await service.sdkMiddleware(bearer(value)));
   expect(PARTS.map((part) => headers.get(`x-clerk-auth-${part}`))).toEqual([

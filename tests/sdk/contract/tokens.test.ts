@@ -88,7 +88,7 @@ describe('Without authorized parties', () => {
   });
 
   test.each(TOKENS)(
-    '%s gives the expected user or rejection reason in a service without authorized parties. The service makes no network call',
+    '%s gives the expected user or rejection reason without authorized parties, and the service makes no network call',
     async (_name, make, inHeader, inCookie = inHeader) => {
       const value = make();
       expect(await service.api(bearer(value)), 'in a header').toMatchObject(inHeader);
@@ -119,7 +119,7 @@ describe('With authorized parties', () => {
     ['https://blog.example.com', reason('wrong-party')],
     [undefined, reason('wrong-party')],
   ])(
-    'With authorized parties, a session token with azp %s gives the expected user or rejection reason without a network call',
+    'With authorized parties, a session token with azp %s gives the expected user or rejection reason, and the service makes no network call',
     async (azp, expected) => {
       const value = token({ azp });
       expect(await service.api(bearer(value)), 'in a header').toMatchObject(expected);

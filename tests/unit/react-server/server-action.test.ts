@@ -68,7 +68,7 @@ test.each([
   },
 );
 
-test('The call of an action that the build does not contain gets a 404, with the header that makes the client reload', async () => {
+test('The call of an action that the build does not contain gets a 404 with the header x-nextjs-action-not-found', async () => {
   expect(await rejectionOf('[]', UNKNOWN)).toEqual({
     ...{ status: 404, message: 'Not found' },
     headers: { 'x-nextjs-action-not-found': '1' },
@@ -128,7 +128,7 @@ test.each([
   { '1': JSON.stringify(Array.from({ length: 5_001 }, () => 0)), '2': `[${'0,'.repeat(5_000)}0]` },
   Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`1_${index}`, ''])),
 ])(
-  'The call of an action gets a 400 if the name of a form field converts to the number 0 but is not `0`, if there are too many fields or values, or if a value is nested too deeply: %#',
+  'The call of an action gets a 400 if a numeric field name has another spelling (such as `00`), or if the form has too many fields, values or levels: %#',
   async (fields) => {
     expect(await statusOf(form({ '0': '[]', ...fields }), KNOWN)).toBe(400);
   },

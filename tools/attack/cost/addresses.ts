@@ -76,5 +76,5 @@ export function ordinaryRequest(
   };
 }
 
-/** Returns true for a request to the webhook, the only address that verifies a webhook signature. */
+/** Returns true for a request to the webhook. */
 export const isWebhook = ({ target }: CostRequest): boolean => target === HOOK;

@@ -12,9 +12,9 @@ export interface Dimension {
   /** Returns the ordinary request with this part enlarged to the given size. */
   readonly grow: (ordinary: CostRequest, bytes: number) => CostRequest;
   /**
-   * Control request. If it is present, the cost of the enlarged request is compared with the cost of the control request, and
-   * not with the cost of the ordinary request. `control.grow` returns the control request. Its body is as large as the body of
-   * the request that the dimension's own `grow` returns for the same arguments. `control.limits` replaces the default limits.
+   * Control request. The cost of the enlarged request is compared with its cost instead of the cost of the ordinary request.
+   * `control.grow` returns the control request, whose body is as large as the body of the enlarged request. `control.limits`
+   * replaces the default limits.
    */
   readonly control?: { readonly grow: Dimension['grow']; readonly limits: LimitsFor };
 }

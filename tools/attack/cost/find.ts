@@ -158,7 +158,7 @@ export async function ordinaryCost(
 }
 
 interface FindOptions {
-  /** Measures requests of two sizes for each dimension instead of five. */
+  /** If true, measures each dimension at two sizes instead of five. */
   readonly quick: boolean;
   /** Cost of the home page in milliseconds. */
   readonly page: number;

@@ -13,11 +13,11 @@ import { readinessUnder, WORST_SHAPES, worstRequest } from './readiness';
  */
 export interface CostOptions {
   /**
-   * Regular expression. If it is set, only requests with a matching text are measured. The text consists of the method, the
-   * path and the name of a dimension, separated by spaces.
+   * Regular expression that selects the measurements. It is matched against the method, the path and the name of a dimension,
+   * separated by spaces.
    */
   readonly only: string | undefined;
-  /** Measures requests of two sizes for each dimension. Otherwise, measures requests of five sizes. */
+  /** If true, measures each dimension at two sizes instead of five. */
   readonly quick: boolean;
 }
 
@@ -30,8 +30,8 @@ const MAX_READY_MS = 250;
 const NEW_SIGNING_SECRET = `whsec_${Buffer.from('a new signing secret for tests..').toString('base64')}`;
 
 /**
- * Prints one row for each dimension that has a finding. A dimension is a part of a request that can grow, and a
- * finding is a cost above a limit. The row contains the address (method and path) of the request with the highest cost.
+ * Prints one row for each dimension that has a finding (a cost above a limit). The row contains the address (method and path)
+ * of the request with the highest cost.
  */
 function printFindings(findings: readonly Finding[]): void {
   const byCost = findings.toSorted((one, other) => other.worst.milliseconds - one.worst.milliseconds);
@@ -65,7 +65,7 @@ async function countSlowShapes(service: TestService, token: string): Promise<num
 }
 
 /**
- * Sends requests to each address (method and path). In each series of requests, one dimension (part of the request) grows.
+ * Sends requests to each address (method and path). In each series of requests, one dimension grows.
  * Compares the CPU time that the server uses for these requests with the CPU time for an ordinary (small) request to the same
  * address. Sets the exit code to 1 if the CPU time grows faster than the size of the dimension or is too high, or if
  * GET /health/ready is slow while one attacker sends requests.

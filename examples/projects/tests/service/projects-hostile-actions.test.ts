@@ -78,8 +78,8 @@ function bodyOf({ name, target, body }: HostileAction): {
 }
 
 /**
- * Sends a request. If `fetch` fails for a request that may run a handler, rejects. If `fetch` fails for any other request,
- * resolves with the status 0, because the service may close the connection of a rejected request before it has read the body.
+ * Sends a request. The service may close the connection of a rejected request before it has read the body. `fetch` then fails,
+ * and the status is 0. Rejects if `fetch` fails for a request that may run a handler.
  */
 async function sendAction(action: HostileAction): Promise<{ status: number; text: string }> {
   const { body, type } = bodyOf(action);
@@ -130,7 +130,7 @@ test(`None of ${REQUESTS} hostile requests runs a forbidden handler, gets a 5xx 
   expect([...counts.keys()].toSorted()).toEqual(expect.arrayContaining([200, 303, 400, 404, 405]));
 });
 
-test('If a client repeats a successful call of a server action without a valid session or from another origin, the handler does not run', async () => {
+test('A successful call of a server action does not run the handler when it is repeated without a valid session or from another origin', async () => {
   const call = {
     id: IDS.renameProject,
     page: PAGES.project,

@@ -49,7 +49,7 @@ describe.each(WITHOUT_SESSION)('Requests with %s', (session, create) => {
     expect(body).not.toContain(userId);
   });
 
-  test(`With ${session}, a page that calls requireUser redirects to the sign-in page, which leads back to the page`, async () => {
+  test(`With ${session}, a page that calls requireUser redirects to the sign-in page with its own path as redirect_url`, async () => {
     const { status, headers, body } = await openPage(service, page, create());
     expect({ status, location: headers.get('location') }).toEqual({ status: 307, location: SIGN_IN });
     expect(body).not.toContain('Apollo');

@@ -50,7 +50,7 @@ test('The pages of the project list contain each project once, in the order of c
   expect(await as('user_many')('GET', '?after=x')).toMatchObject(notFound);
 });
 
-test('If a user is not a member of a project, each operation on it gets the same 404 as on a project that does not exist', async () => {
+test('A user that is not a member of a project gets the same 404 from each operation as for a project that does not exist', async () => {
   const id = await createProject(service, 'user_ada');
   for (const project of [id, '0199a7c4-0000-7000-8000-000000000000', 'x', 'a%00b']) {
     expect(await eve('GET', `/${project}`)).toMatchObject(notFound);

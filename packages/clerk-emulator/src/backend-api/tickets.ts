@@ -54,7 +54,7 @@ export function ticketRoutes(instance: Instance): Routes {
       const revoked: SignInToken = { ...token, status: 'revoked', updatedAt: instance.clock.now() };
       return { body: signInTokenResource(signInTokens.put(revoked)) };
     },
-    // The Frontend API ignores testing tokens, because the emulator has no bot protection that they could bypass.
+    // The Frontend API ignores testing tokens, because the emulator has no CAPTCHA that they could bypass.
     'POST /v1/testing_tokens': () => {
       const now = Math.floor(instance.clock.now() / 1000);
       const token = `${now}-${newId('c')}`;

@@ -90,7 +90,7 @@ export function userRoutes(instance: Instance): Routes {
       return { body: { object: 'total_count', total_count: count } };
     },
     'GET /v1/users/:id': ({ id }) => ({ body: userResource(requireUser(instance, id)) }),
-    // Returns the webhook deliveries about a user. Clerk does not have this operation.
+    // Returns the webhook deliveries of `user.*` events about a user. Clerk does not have this operation.
     'GET /v1/users/:id/deliveries': ({ id }) => {
       requireUser(instance, id);
       return { body: instance.webhooks.list().filter((delivery) => isAbout(delivery, id)) };

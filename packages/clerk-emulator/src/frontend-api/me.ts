@@ -28,7 +28,7 @@ const PasswordChange = z.object({
   sign_out_of_other_sessions: z.stringbool().default(false),
 });
 
-/** Returns the routes for the account page: the user, the name, the password, the revocation of a session and the deletion. */
+/** Returns the routes of the account page. They read, rename and delete the user, change the password and revoke sessions. */
 export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
   return {
     'GET /v1/me': (request) => publicUserResource(requireSignedIn(instance, request).user),
@@ -45,8 +45,8 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
       const { user, session } = requireSignedIn(instance, request);
       const change = parse(PasswordChange, request.body);
       requireRecentFirstFactor(instance, session);
-      // With the setting `reverification`, requireRecentFirstFactor() has already required a recent proof of the password or of
-      // a mailed code. In this case, the form of the SDK does not request the current password.
+      // With the setting `reverification`, the user has recently entered the password or a mailed code, because
+      // requireRecentFirstFactor() checks this. The form of the SDK then does not request the current password.
       const asksForPassword = user.password !== null && !instance.reverification;
       if (asksForPassword && !passwordMatches(change.current_password ?? '', user.password)) {
         const message = 'Password is incorrect. Try again, or use another method.';

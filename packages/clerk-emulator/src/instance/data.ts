@@ -4,7 +4,7 @@ const Metadata = z.record(z.string(), z.unknown());
 /** Milliseconds since 1970. */
 const Time = z.number();
 
-/** A verification of the user, who enters a mailed code or the password, or opens a link with a ticket (a secret). */
+/** A verification of the user by a mailed code, the password, or a ticket (a secret in a link). */
 const Verification = z.object({
   strategy: z.enum(['email_code', 'reset_password_email_code', 'password', 'ticket']),
   status: z.enum(['unverified', 'verified']),
@@ -81,7 +81,7 @@ const SignIn = z.object({
   identifier: z.string().nullable(),
   userId: z.string().nullable(),
   verification: Verification.nullable(),
-  /** Verification by a second mailed code. With client trust, an instance requires it in a browser that is new to the user. */
+  /** Verification by a mailed code after the password. With client trust, a browser that is new to the user requires it. */
   secondVerification: Verification.nullable().default(null),
   /**
    * `known` if the user has had a session in this browser, and otherwise `new`. `pending` means that the sign-in does not have

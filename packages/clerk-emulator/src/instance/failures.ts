@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { newId } from './ids';
 
-/** Makes the next calls of an operation slow or fail. At least one of `status`, `delayMilliseconds` and `disconnect` is set. */
+/**
+ * Delays the next calls of an operation, or makes them fail. At least one of `status`, `delayMilliseconds` and `disconnect` is
+ * set.
+ */
 const Failure = z
   .strictObject({
     /** Operation of the Frontend API or of the Backend API, such as `GET /v1/users/:id`. */
@@ -31,7 +34,7 @@ export type PendingFailure = Readonly<z.output<typeof Failure>> & { readonly id:
 
 /** The pending failures of both APIs. */
 export interface Failures {
-  /** Adds a failure. If an operation has several failures, the oldest one applies first. Throws if it is invalid. */
+  /** Adds a failure. If an operation has several failures, the oldest one applies first. Throws if `failure` is invalid. */
   add(failure: Failure): PendingFailure;
   /** Returns the pending failures, oldest first. */
   list(): PendingFailure[];
@@ -39,17 +42,17 @@ export interface Failures {
   remove(id?: string): void;
 }
 
-/** The failures with the functions that the servers need. */
+/** The failures, with additional functions for the Frontend API, the Backend API and the console. */
 export interface FailureQueue extends Failures {
   /** Validates a failure, including its operation. */
   readonly schema: typeof Failure;
   /** Returns the operations that can fail. */
   operations(): readonly string[];
-  /** Counts a call of an operation. Returns the failure of this call, if any. */
+  /** Returns the failure that applies to this call of an operation, if any, and decrements its `calls`. */
   take(operation: string): PendingFailure | undefined;
 }
 
-/** `changed` is called after each change. */
+/** Returns an empty queue, which calls `changed` after each change. */
 export function failureQueue(operations: () => readonly string[], changed: () => void): FailureQueue {
   const schema = Failure.refine(({ operation }) => operations().includes(operation), {
     error: 'the emulator has no such operation',

@@ -1,6 +1,6 @@
 import { newId } from './ids';
 
-/** A request to the Frontend API or the Backend API. Contains no query, header or body, because these contain secrets. */
+/** A request to the Frontend API or the Backend API. Contains no query, header or body, because these may contain secrets. */
 export interface LoggedRequest {
   readonly id: string;
   readonly method: string;
@@ -22,7 +22,7 @@ const MAX_REQUESTS = 200;
 /** Clients may send any path. */
 const MAX_PATH_LENGTH = 200;
 
-/** `changed` is called after each request. */
+/** Returns an empty log. The log calls `changed` after each request. */
 export function requestLog(changed: () => void): RequestLog {
   const requests: LoggedRequest[] = [];
   return {

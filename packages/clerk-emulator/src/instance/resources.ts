@@ -277,7 +277,7 @@ export function signInResource(signIn: SignIn, user: User | undefined): Resource
   };
 }
 
-/** An attempt to sign up. An unproved address is in `unverified_fields` only if the instance verifies addresses. */
+/** An attempt to sign up. An unverified address is in `unverified_fields` only if the instance verifies addresses. */
 export function signUpResource(
   signUp: SignUp,
   { verifyEmailAtSignUp }: { readonly verifyEmailAtSignUp: boolean },

@@ -2,7 +2,7 @@ import type { Session } from './data';
 import { ApiError } from './error';
 import type { Instance } from './instance';
 
-/** Maximum milliseconds since the user last proved the first factor (password or mailed code) before a sensitive operation. */
+/** Maximum time in ms between the last proof of the first factor (password or mailed code) and a sensitive operation. */
 const STRICT_AGE = 10 * 60 * 1000;
 
 /** Returns the time when the user last proved the first factor in this session. The sign-in counts as a proof. */

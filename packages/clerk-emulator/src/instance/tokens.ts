@@ -53,7 +53,7 @@ export function jwks(key: SigningKey): { keys: Record<string, unknown>[] } {
 
 /**
  * Returns a session token in version 2 of Clerk's format. A browser sends it to the application. `session.createdAt` is the
- * time when the user proved the first factor.
+ * time when the user verified the first factor.
  */
 export function sessionToken(
   key: SigningKey,

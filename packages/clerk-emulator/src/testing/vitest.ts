@@ -5,7 +5,7 @@ import { type Emulator, startEmulator } from '../emulator';
 export interface EmulatorFixtures {
   /** An emulator for the tests of one file. */
   readonly emulator: Emulator;
-  /** Creates a user with a session. By default, the address is unique. Throws if the address is taken. */
+  /** Creates a user with a session. The default e-mail address is unique. Throws if the given address is taken. */
   signedInAs(user?: NewUser): TestUser;
 }
 

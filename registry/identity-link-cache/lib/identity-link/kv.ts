@@ -14,7 +14,7 @@ const connect = () =>
       signal: () => AbortSignal.timeout(TIMEOUT_MS),
     }),
     {
-      // The message of an error of the client contains the command, and so the id of the user.
+      // An error message of the KV client contains the command, and so the id of the user.
       onOpen: (error) => console.warn('identity-link: cache skipped:', error instanceof Error && error.name),
       onClose: () => console.info('identity-link: cache in use again'),
     },
@@ -22,7 +22,7 @@ const connect = () =>
 
 let connection: ReturnType<typeof connect> | undefined;
 
-/** Runs a command. Rejects with an error of the store, after 500 ms, or immediately while the circuit breaker is open. */
+/** Runs a command. Rejects if the store returns an error, after 500 ms, or immediately while the circuit breaker is open. */
 export async function withKv<T>(command: (kv: VercelKV) => Promise<T>): Promise<T> {
   connection ??= connect();
   return connection(command);

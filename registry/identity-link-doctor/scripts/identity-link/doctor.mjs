@@ -14,9 +14,9 @@ import {
 } from './application.mjs';
 
 /**
- * `node scripts/identity-link/doctor.mjs [<path of a guarded GET route>...]` finds changes that shadcn cannot make, and prints the
- * lines to add. Reads .env.local and .env. Requests the running application at APPLICATION_URL (default http://localhost:3000),
- * links a test user in its database and deletes that user. Exits with 1 if a check fails.
+ * `node scripts/identity-link/doctor.mjs [<path of a guarded GET route>...]` checks the changes that shadcn cannot make, and
+ * prints missing lines. Reads .env.local and .env. Requests the running application at APPLICATION_URL (default
+ * http://localhost:3000), links a test user in its database and deletes that user. Exits with 1 if a check fails.
  */
 const PREFIX = 'identity-link-doctor-';
 const root = existsSync('src/lib/identity-link') ? 'src/' : '';

@@ -7,12 +7,12 @@ type Handler = (
   event: NextFetchEvent,
 ) => ReturnType<NextMiddleware>;
 
-/** The routes of the item. They reject a request without a session or a signature themselves, in JSON. */
+/** Routes that identity-link adds. They themselves reject requests without a session or a signature, in JSON. */
 const ROUTES: readonly string[] = ['/auth/v1/register', '/webhooks/idp/v1/user-created'];
 
 /**
  * Replaces `clerkMiddleware` and takes the same arguments. Verifies sessions with CLERK_JWT_KEY, which `clerkMiddleware` does
- * not read. Does not call your handler for the routes of the item, so that `auth.protect()` cannot reject their requests.
+ * not read. Does not call your handler for these routes, so that `auth.protect()` cannot reject their requests.
  */
 export function withIdentityLink(handler?: Handler, options?: ClerkMiddlewareOptions): NextMiddleware {
   const jwtKey = process.env['CLERK_JWT_KEY'];

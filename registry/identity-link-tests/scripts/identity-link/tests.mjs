@@ -14,8 +14,8 @@ import {
 } from './application.mjs';
 
 /**
- * `node --test scripts/identity-link/tests.mjs` tests the running application over its own database. The environment variable
- * APPLICATION_URL has its address (default http://localhost:3000). The tests delete the users that they link.
+ * `node --test scripts/identity-link/tests.mjs` tests the running application and reads its database. The environment variable
+ * APPLICATION_URL is the address of the application (default http://localhost:3000). The tests delete the users that they link.
  */
 const PREFIX = `identity-link-test-${randomUUID()}-`;
 const newUser = () => `${PREFIX}${randomUUID()}`;
@@ -29,7 +29,7 @@ after(async () => {
   await database.end();
 });
 
-/** Resolves when a statement of the application waits for the transaction of this connection. */
+/** Resolves when at least two statements of the application wait for the transaction of this connection. */
 async function untilBlocked() {
   const blocked =
     'SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))';
@@ -40,7 +40,7 @@ async function untilBlocked() {
   throw new Error('The statements did not overlap.');
 }
 
-test('Forty concurrent webhooks of a new user leave one link', async () => {
+test('Forty concurrent webhooks of a new user create one link', async () => {
   const user = newUser();
   // The statements overlap, because they wait for a row that is then rolled back.
   await database.query('BEGIN');
@@ -68,7 +68,7 @@ test('A webhook with the signature of another body gets a 400 and links no user'
   assert.equal(await countLinks(database, user), 0);
 });
 
-test('A webhook is verified over its exact bytes', async () => {
+test('The signature of a webhook covers the exact bytes of the body', async () => {
   const body = userCreated(newUser());
   assert.equal((await deliver(`${body}\n`, sign(`${body}\n`))).status, 200);
   assert.equal((await deliver(`${body}\n`, sign(body))).status, 400);

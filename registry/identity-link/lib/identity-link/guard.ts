@@ -12,7 +12,7 @@ export interface AuthenticatedContext {
   readonly identityProviderUserId: string;
 }
 
-/** Returns both ids of the user, or undefined without a verified session. Links a new user. A page calls it only once. */
+/** Returns both ids of the user, or undefined without a verified session. Links a new user. React caches the result in a page. */
 export const getUser = cache(async (): Promise<AuthenticatedContext | undefined> => {
   const { isAuthenticated, userId: identityProviderUserId } = await auth();
   if (!isAuthenticated || !identityProviderUserId) return undefined;
@@ -51,8 +51,8 @@ export function guard<C>(
 }
 
 /**
- * Creates a server action whose handler runs only with a verified session and valid input, the last argument of the action.
- * Before it, `useActionState` passes the previous result. Passes errors through, except an HttpError of the handler.
+ * Creates a server action whose handler runs only with a verified session and valid input. The input is the last argument,
+ * because `useActionState` passes the previous result first. An HttpError of the handler becomes a result with `ok: false`.
  */
 export function guardAction<S extends z.core.$ZodType, T>(
   schema: S,

@@ -12,8 +12,8 @@ async function findOrCreate(identityProviderUserId: string) {
 }
 
 /**
- * Links a Clerk user to an internal id exactly once. The unique key decides every race. `created` is true for at most one call
- * in all processes. Rejects after 8 s, or with the error of the database. A rejected call can be repeated.
+ * Links a Clerk user to an internal id exactly once. The unique key ensures this for concurrent calls. `created` is true for at
+ * most one call across all processes. Rejects after 8 s, or with the error of the database. A rejected call can be repeated.
  */
 export function registerByIdentityProviderUserId(identityProviderUserId: string) {
   const registration = retryOnConflict(() => findOrCreate(identityProviderUserId));

@@ -44,7 +44,7 @@ test('In a browser without JavaScript, an invalid project name shows a message, 
     expect(page.url()).toMatch(/\/projects\/[\da-f-]{36}$/);
   }));
 
-test('The projects page shows an error with the button "Try again" while the database is down, and the button shows the projects after the outage', () =>
+test('During a database outage, the projects page shows an error with the button "Try again", which loads the page after the outage', () =>
   visit(browser, service, { expected: [/status of 500/, /React error #441/] }, async (page) => {
     service.idp.createUser({ email: 'outage@example.com', password: PASSWORD });
     await signInWithoutForm(page, 'outage@example.com', '/projects');

@@ -42,7 +42,7 @@ export function DestructiveButton({ label, about, question, run }) {
 }
 
 /**
- * A button that copies a text. If the browser does not allow that, the text is shown in a field and selected.
+ * A button that copies a text. If the browser does not allow access to the clipboard, shows the text in a field and selects it.
  * @param {{ label: string, about: string, text: () => string | Promise<string> }} props
  */
 export function CopyButton({ label, about, text }) {

@@ -4,7 +4,7 @@ import { isSuccess } from './deliveries.js';
 
 /** @import { Changes } from '../changes' */
 
-/** Maximum number of sentences for one message of changes. */
+/** Maximum number of sentences that are announced for one `Changes` message. */
 const MOST = 3;
 
 /**

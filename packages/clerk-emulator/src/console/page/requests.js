@@ -9,7 +9,7 @@ import { html } from './preact.js';
 const EMPTY = 'No requests yet. Requests of SDKs to the Frontend API and the Backend API appear here.';
 
 /**
- * Shows the last requests to both APIs.
+ * Shows the last requests to the Frontend API and the Backend API.
  * @param {Model} model
  */
 export function Requests({ requests }) {

@@ -43,7 +43,7 @@ const LEFT_OUT: readonly (Difference & { readonly reason: string })[] = [
 
 /**
  * Fields that the pinned clerk-js reads and the specification does not contain. A response without such a field is an
- * error. Of the field `protect_check`, the specification has only an endpoint and a status.
+ * error. For protect checks, the specification has only a status, and a path without operations.
  */
 const ADDED: readonly (Difference & { readonly schema: z.ZodType })[] = [
   {
