@@ -86,12 +86,12 @@ type Field = readonly [name: string, schema: Schema, isRequired: boolean];
 
 /** Lists the fields of a body. A nested field has the name of its parent as a prefix, for example `errors.database`. */
 function fieldsOf({ properties, required, anyOf }: Schema, prefix = ''): Field[] {
-  const own = Object.entries(properties).flatMap(([key, field]): Field[] => [
+  const ownFields = Object.entries(properties).flatMap(([key, field]): Field[] => [
     [prefix + key, field, required.includes(key)],
     ...fieldsOf(field, `${prefix}${key}.`),
   ]);
   const oneOf = anyOf.flatMap((each) => fieldsOf(each, prefix));
-  return [...own, ...oneOf.map(([name, field]): Field => [name, field, false])];
+  return [...ownFields, ...oneOf.map(([name, field]): Field => [name, field, false])];
 }
 
 const fieldRows = (schema: Schema): Row[] =>

@@ -74,12 +74,12 @@ export async function measureColdStart(
   }
   const [reference = []] = measured;
   return kinds.map(({ target, request }, index) => {
-    const own = measured[index] ?? [];
+    const samples = measured[index] ?? [];
     return {
       target: target.name,
       request,
-      ratio: spreadOf(own.map((milliseconds, round) => milliseconds / (reference[round] ?? Number.NaN))),
-      cpuMilliseconds: spreadOf(own).median,
+      ratio: spreadOf(samples.map((milliseconds, round) => milliseconds / (reference[round] ?? Number.NaN))),
+      cpuMilliseconds: spreadOf(samples).median,
     };
   });
 }

@@ -44,17 +44,17 @@ function functionBytes(file: string): number {
 async function measurePageScripts(url: string, page: string) {
   const html = await (await fetch(url + page)).text();
   const sources = [...html.matchAll(/<script\b[^>]*\bsrc="([^"]+)"/g)].map(([, source = '']) => source);
-  const own = sources.filter((source) => source.startsWith('/'));
+  const ownSources = sources.filter((source) => source.startsWith('/'));
   let bytes = 0;
-  for (const source of own) {
+  for (const source of ownSources) {
     const script = await (await fetch(url + source)).arrayBuffer();
     bytes += gzipSync(Buffer.from(script)).length;
   }
   return {
     path: page,
-    scripts: own.length,
+    scripts: ownSources.length,
     kilobytes: bytes / 1024,
-    ofTheProvider: sources.length - own.length,
+    ofTheProvider: sources.length - ownSources.length,
   };
 }
 

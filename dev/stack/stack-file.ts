@@ -54,9 +54,9 @@ export async function claimFolder(folder: string): Promise<FolderClaim> {
   const server = createServer((socket) => socket.on('error', () => {}).end(nonce));
   const port = await listen(server);
   server.unref();
-  const own = { pid: process.pid, port, nonce };
+  const claim = { pid: process.pid, port, nonce };
   try {
-    await create(file, JSON.stringify(own));
+    await create(file, JSON.stringify(claim));
   } catch (error) {
     server.close();
     throw error;
@@ -64,7 +64,7 @@ export async function claimFolder(folder: string): Promise<FolderClaim> {
   return {
     publish(details) {
       const unfinished = `${file}.new`;
-      writeFileSync(unfinished, `${JSON.stringify({ ...own, details }, null, 2)}\n`, { mode: 0o600 });
+      writeFileSync(unfinished, `${JSON.stringify({ ...claim, details }, null, 2)}\n`, { mode: 0o600 });
       renameSync(unfinished, file);
     },
     async release() {

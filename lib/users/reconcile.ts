@@ -31,9 +31,9 @@ export async function* reconcile(retryOptions: RetryOptions): AsyncGenerator<Rec
   for await (const { users } of pages) {
     const ids = users.map(({ id }) => id);
     // PostgreSQL does not accept an id that contains a NUL, so the query omits such ids. They count as not linked.
-    const valid = ids.filter((id) => !id.includes('\0'));
-    const linked = await retry(retryOptions, () => asTransientError(linkedUserIds(valid)));
-    const missing = valid.filter((id) => !linked.has(id));
+    const storable = ids.filter((id) => !id.includes('\0'));
+    const linked = await retry(retryOptions, () => asTransientError(linkedUserIds(storable)));
+    const missing = storable.filter((id) => !linked.has(id));
     const forgotten = await retry(retryOptions, () => asTransientError(forgottenUntil(missing)));
     const notLinked = ids.filter((id) => !linked.has(id) && !forgotten.has(id));
     yield { providerUsers: users.length, rows: 0, forgotten: forgotten.size, notLinked, notAtProvider: [] };

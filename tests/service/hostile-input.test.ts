@@ -50,14 +50,14 @@ describe('A delivery that was changed after it was signed', () => {
   });
 
   test('A webhook delivery with inserted or removed bytes gets a 400', async () => {
-    const Place = fc.oneof(fc.constantFrom(0, 1), fc.double({ min: 0, max: 1, noNaN: true }));
+    const Position = fc.oneof(fc.constantFrom(0, 1), fc.double({ min: 0, max: 1, noNaN: true }));
     const spaces = [' ', '\n', '\r\n', '\t', '\ufeff', '\u00a0', '\0'].map((text) => Buffer.from(text));
     const Inserted = fc.oneof(fc.uint8Array({ maxLength: 3 }), fc.constantFrom(...spaces));
     await fc.assert(
-      fc.asyncProperty(Event, Place, Inserted, async (body, place, inserted) => {
+      fc.asyncProperty(Event, Position, Inserted, async (body, position, inserted) => {
         const bytes = Buffer.from(body);
         const removed = inserted.length === 0 ? 1 : 0;
-        const at = Math.round(place * (bytes.length - removed));
+        const at = Math.round(position * (bytes.length - removed));
         const changed = Buffer.concat([bytes.subarray(0, at), inserted, bytes.subarray(at + removed)]);
         const response = await deliver(service.url, new Uint8Array(changed), signatureHeaders(body));
         expect(response).toMatchObject(rejected);

@@ -13,7 +13,7 @@ import { BUILD_TIME_VALUES } from '../harness/build';
 const TIMEOUT_MS = 500;
 
 /** A request that the fake KV store of this test has received. */
-interface Arrival {
+interface StoreRequest {
   readonly commands: unknown[];
   readonly authorization: string | undefined;
   readonly request: IncomingMessage;
@@ -21,19 +21,19 @@ interface Arrival {
 }
 
 /** Responds to each request of the KV client. By default, the result of a command is its last argument. */
-let respond: (arrival: Arrival) => void;
-const arrivals: Arrival[] = [];
+let respond: (storeRequest: StoreRequest) => void;
+const storeRequests: StoreRequest[] = [];
 const server = createServer(async (request, response) => {
-  const arrival = {
+  const storeRequest = {
     commands: JSON.parse(await text(request)),
     authorization: request.headers.authorization,
     request,
     response,
   };
-  arrivals.push(arrival);
-  respond(arrival);
+  storeRequests.push(storeRequest);
+  respond(storeRequest);
 });
-const echo = ({ commands, response }: Arrival) =>
+const echo = ({ commands, response }: StoreRequest) =>
   response.end(JSON.stringify(commands.map((command) => ({ result: [command].flat().at(-1) }))));
 
 let kv: VercelKV;
@@ -41,7 +41,7 @@ let kv: VercelKV;
 beforeEach(async () => {
   const port = await listen(server);
   respond = echo;
-  arrivals.length = 0;
+  storeRequests.length = 0;
   // Only a test that advances the clock causes a timeout. A slow machine does not.
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   kv = new VercelKV(
@@ -69,7 +69,7 @@ function breakNextRequest(code: string, when: 'immediately' | 'response' = 'imme
   subscribe('http.client.request.start', onStart);
 }
 /** Returns the number of connections that the requests have used so far. */
-const sockets = () => new Set(arrivals.map(({ request }) => request.socket)).size;
+const sockets = () => new Set(storeRequests.map(({ request }) => request.socket)).size;
 
 test('Commands of one event loop iteration share one authorized request, and each command gets its own result', async () => {
   expect(await Promise.all([kv.get('one'), kv.get('two'), kv.set('key', 'three', { ex: 600 })])).toEqual([
@@ -77,7 +77,7 @@ test('Commands of one event loop iteration share one authorized request, and eac
     'two',
     600,
   ]);
-  expect(arrivals.map(({ commands, authorization }) => ({ commands, authorization }))).toEqual([
+  expect(storeRequests.map(({ commands, authorization }) => ({ commands, authorization }))).toEqual([
     {
       commands: [
         ['get', 'one'],
@@ -113,7 +113,7 @@ test('A failed command rejects with the error of the KV store and does not affec
 });
 
 describe('Invalid responses', () => {
-  test.each<[string, (arrival: Arrival) => void]>([
+  test.each<[string, (storeRequest: StoreRequest) => void]>([
     ['status 500', ({ response }) => response.writeHead(500).end('internal error')],
     ['status 503 with a well-formed body', ({ response }) => response.writeHead(503).end('[{"result":"x"}]')],
     ['status 401', ({ response }) => response.writeHead(401).end('{"error":"WRONGPASS"}')],
@@ -140,7 +140,7 @@ describe('Invalid responses', () => {
     async (_what, behave) => {
       respond = behave;
       await expect(kv.get('key')).rejects.toThrow();
-      expect(arrivals).toHaveLength(1);
+      expect(storeRequests).toHaveLength(1);
     },
   );
 
@@ -156,7 +156,7 @@ describe('Invalid responses', () => {
     },
   );
 
-  test.each<[string, (arrival: Arrival) => void, object]>([
+  test.each<[string, (storeRequest: StoreRequest) => void, object]>([
     [
       'the status',
       ({ response }) => response.writeHead(503).end('<html>'),
@@ -197,7 +197,7 @@ describe('Invalid responses', () => {
 });
 
 describe('A store that does not respond', () => {
-  test.each<[string, (arrival: Arrival) => void]>([
+  test.each<[string, (storeRequest: StoreRequest) => void]>([
     ['no response', () => undefined],
     ['an incomplete response', ({ response }) => response.write('[{"result":')],
     [
@@ -209,21 +209,21 @@ describe('A store that does not respond', () => {
     respond = behave;
     const ended = vi.fn();
     const call = kv.get('key').catch(ended);
-    while (arrivals.length === 0) await nextIteration();
+    while (storeRequests.length === 0) await nextIteration();
     vi.advanceTimersByTime(TIMEOUT_MS - 1);
     await nextIteration();
     expect(ended).not.toHaveBeenCalled();
     vi.advanceTimersByTime(1);
     await call;
     expect(ended).toHaveBeenCalledTimes(1);
-    expect(arrivals).toHaveLength(1);
+    expect(storeRequests).toHaveLength(1);
   });
 
   test('If a call of the KV client times out, the client closes the connection of the call', async () => {
     respond = () => undefined;
     const call = kv.get('key').catch((error: Error) => error.message);
-    while (arrivals.length === 0) await nextIteration();
-    const closed = once(arrivals[0]?.request.socket ?? server, 'close');
+    while (storeRequests.length === 0) await nextIteration();
+    const closed = once(storeRequests[0]?.request.socket ?? server, 'close');
     vi.advanceTimersByTime(TIMEOUT_MS);
     expect(await call).toBe('KV store did not respond');
     await closed;
@@ -239,7 +239,7 @@ describe('A store that does not respond', () => {
     await nextIteration();
     respond = () => undefined;
     const call = kv.get('key').catch(() => undefined);
-    while (arrivals.length === 2) await nextIteration();
+    while (storeRequests.length === 2) await nextIteration();
     expect(sockets(), 'the call uses one of two connections').toBe(2);
     vi.advanceTimersByTime(TIMEOUT_MS);
     await call;
@@ -266,7 +266,7 @@ describe('Keep-alive connections', () => {
     await nextIteration();
     const before = sockets();
     expect(before).toBeGreaterThan(1);
-    for (const { request } of arrivals) request.socket.resetAndDestroy();
+    for (const { request } of storeRequests) request.socket.resetAndDestroy();
     expect(await kv.get('key')).toBe('key');
     expect(sockets()).toBe(before + 1);
   });
@@ -278,7 +278,7 @@ describe('Keep-alive connections', () => {
       request.socket.resetAndDestroy();
     };
     expect(await kv.get('key')).toBe('key');
-    expect(arrivals).toHaveLength(3);
+    expect(storeRequests).toHaveLength(3);
   });
 
   test('If the second attempt of a call times out, the KV client closes the connection of this attempt', async () => {
@@ -288,16 +288,16 @@ describe('Keep-alive connections', () => {
       request.socket.resetAndDestroy();
     };
     const call = kv.get('key').catch((error: Error) => error.message);
-    while (arrivals.length < 3) await nextIteration();
-    const closed = once(arrivals[2]?.request.socket ?? server, 'close');
+    while (storeRequests.length < 3) await nextIteration();
+    const closed = once(storeRequests[2]?.request.socket ?? server, 'close');
     vi.advanceTimersByTime(TIMEOUT_MS);
     expect(await call).toBe('KV store did not respond');
     await closed;
   });
 
   test('If several connections are idle, the KV client uses the connection that became idle last', async () => {
-    const pending: Arrival[] = [];
-    respond = (arrival) => pending.push(arrival);
+    const pending: StoreRequest[] = [];
+    respond = (storeRequest) => pending.push(storeRequest);
     const calls = [kv.get('one'), nextIteration().then(() => kv.get('two'))];
     while (pending.length < 2) await nextIteration();
     const [first, second] = pending;
@@ -310,7 +310,7 @@ describe('Keep-alive connections', () => {
     for (let call = 0; call < 3; call += 1) {
       await nextIteration();
       await kv.get('key');
-      expect(arrivals.at(-1)?.request.socket).toBe(second.request.socket);
+      expect(storeRequests.at(-1)?.request.socket).toBe(second.request.socket);
     }
   });
 
@@ -321,14 +321,14 @@ describe('Keep-alive connections', () => {
     await expect(kv.get('key')).rejects.toThrow('ECONNRESET');
     respond = echo;
     expect(await kv.get('later')).toBe('later');
-    expect(arrivals).toHaveLength(3);
+    expect(storeRequests).toHaveLength(3);
   });
 
   test('A call on a reused connection is not retried after a response that is not HTTP', async () => {
     await kv.get('key');
     respond = ({ request }) => request.socket.end('not HTTP\r\n\r\n');
     await expect(kv.get('key')).rejects.toThrow('Parse Error');
-    expect(arrivals).toHaveLength(2);
+    expect(storeRequests).toHaveLength(2);
   });
 
   test('A call on a reused connection is sent again if the system reports a broken pipe', async () => {
@@ -364,7 +364,7 @@ test('With an invalid URL, a call of the KV client rejects, and the timeout of t
 
 test('The KV client sends a command to /pipeline as a POST request with a JSON body and the length of the body in bytes', async () => {
   await kv.get('ü');
-  const { method, url, headers } = arrivals[0]?.request ?? {};
+  const { method, url, headers } = storeRequests[0]?.request ?? {};
   expect([method, url]).toEqual(['POST', '/pipeline']);
   expect(headers).toMatchObject({ 'content-type': 'application/json', 'content-length': '14' });
 });

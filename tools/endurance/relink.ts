@@ -67,7 +67,7 @@ await withServiceOver(startReplicatedPostgres, { keys: 'test' }, async (service,
     const after: Deployment = { idp: newIdp, idOf: (user) => `user_new_${user}`, url };
 
     /** Returns the internal ids of the rows of each user. */
-    const readUsers = async (): Promise<Rows> => {
+    const selectUsers = async (): Promise<Rows> => {
       const { rows } = await database.pool.query<{ id: string; name: string }>(
         `SELECT id, regexp_replace(identity_provider_user_id, '^user_(old|new)_', 'user ') AS name FROM users`,
       );
@@ -79,7 +79,7 @@ await withServiceOver(startReplicatedPostgres, { keys: 'test' }, async (service,
       `INSERT INTO users SELECT gen_random_uuid(), 'user_old_' || i FROM generate_series(0, $1 - 1) AS i`,
       [USERS],
     );
-    const linked = await readUsers();
+    const linked = await selectUsers();
     const map = path.join(folder, 'map.csv');
     const users = Array.from({ length: USERS }, (_, user) => user);
     await writeFile(map, users.map((user) => `${before.idOf(user)},${after.idOf(user)}\n`).join(''));
@@ -186,7 +186,7 @@ await withServiceOver(startReplicatedPostgres, { keys: 'test' }, async (service,
       for (const deployment of [before, after]) await request(deployment, user, 'guard');
     });
 
-    const rows = await readUsers();
+    const rows = await selectUsers();
     const changed = users.filter(
       (user) => rows.get(nameOf(user))?.join() !== linked.get(nameOf(user))?.join(),
     );

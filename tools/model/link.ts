@@ -303,7 +303,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
       if (next.calls.length > 1) next.calls.sort((one, other) => (rank(one) < rank(other) ? -1 : 1));
       found.push({ label, next });
     };
-    const bounded = (name: keyof State['left'], label: string, change: (next: State) => void) => {
+    const addLimited = (name: keyof State['left'], label: string, change: (next: State) => void) => {
       if (state.left[name] === 0) return;
       add(label, (next) => {
         next.left = { ...next.left, [name]: next.left[name] - 1 };
@@ -323,23 +323,23 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
           const where = `user ${user}, process ${process}`;
           const by = name === 0 ? '' : ' by the new id';
           const from = { user, name, process };
-          bounded('guards', `${where}: guard${by}`, (next) => start(next, 'guard', from));
+          addLimited('guards', `${where}: guard${by}`, (next) => start(next, 'guard', from));
           if (names[name].isForgotten && name === present)
-            bounded('guards', `${where}: guard${by} with a newer token`, (next) =>
+            addLimited('guards', `${where}: guard${by} with a newer token`, (next) =>
               start(next, 'guard', from, true),
             );
-          bounded('registers', `${where}: register${by}`, (next) => start(next, 'register', from));
-          bounded('deliveries', `${where}: webhook${by}`, (next) => start(next, 'webhook', from));
+          addLimited('registers', `${where}: register${by}`, (next) => start(next, 'register', from));
+          addLimited('deliveries', `${where}: webhook${by}`, (next) => start(next, 'webhook', from));
         }
       }
       if (rows.length > 0 && !names[present === 0 ? 1 : 0].isForgotten && state.relink === null)
-        bounded('relinks', `user ${user}: relink`, (next) => relink(next, user));
+        addLimited('relinks', `user ${user}: relink`, (next) => relink(next, user));
       if (previous === 'valid')
         add(`user ${user}: the previous id expires`, (next) => {
           userOf(next, { user }).previous = 'expired';
         });
       if (state.forget === null)
-        bounded('forgets', `user ${user}: forget`, (next) => {
+        addLimited('forgets', `user ${user}: forget`, (next) => {
           next.forget = { user, at: 'uncache first' };
         });
       for (const name of NAMES)
@@ -357,7 +357,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
       };
       add(`${where} ${at}`, withCall(advance));
       if (!REGISTERING.includes(at)) continue;
-      bounded(
+      addLimited(
         'lostResponses',
         `${where} ${at}, response lost`,
         withCall((next, call) => {
@@ -371,7 +371,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
         }),
       );
       if (isLate) continue;
-      bounded(
+      addLimited(
         'timeouts',
         `${where} exceeds its deadline`,
         withCall((next, call) => {
@@ -392,12 +392,12 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
         add(`user ${forget.user}: forget ${forget.at}`, (next) => {
           if (next.forget !== null) advanceForget(next, next.forget);
         });
-      bounded('crashes', 'the command of the operator crashes', (next) => {
+      addLimited('crashes', 'the command of the operator crashes', (next) => {
         next.forget = null;
       });
     }
     for (const process of busy)
-      bounded('crashes', `process ${process} crashes`, (next) => {
+      addLimited('crashes', `process ${process} crashes`, (next) => {
         next.calls = next.calls.filter((call) => call.process !== process);
       });
     if (!state.isCacheUp)
@@ -405,7 +405,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
         next.isCacheUp = true;
       });
     else
-      bounded('outages', 'the cache does not respond', (next) => {
+      addLimited('outages', 'the cache does not respond', (next) => {
         next.isCacheUp = false;
       });
     return found;

@@ -51,11 +51,11 @@ test('The webhook deliveries of a user can be read only with the secret key', as
   );
   const requestDeliveries = (id = '', key = SECRET_KEY) =>
     fetch(`${provider.url}/v1/users/${id}/deliveries`, { headers: bearer(key) });
-  const own = provider.webhooks.list().filter(({ body }) => body.includes(ada?.id ?? 'nobody'));
-  expect(own.map(({ type, status }) => ({ type, status }))).toEqual([
+  const deliveries = provider.webhooks.list().filter(({ body }) => body.includes(ada?.id ?? 'nobody'));
+  expect(deliveries.map(({ type, status }) => ({ type, status }))).toEqual([
     { type: 'user.created', status: 'pending' },
   ]);
-  expect(await (await requestDeliveries(ada?.id)).json()).toEqual(own);
+  expect(await (await requestDeliveries(ada?.id)).json()).toEqual(deliveries);
   expect((await requestDeliveries(other?.id, 'sk_test_another')).status).toBe(401);
   expect((await requestDeliveries('user_nobody')).status).toBe(404);
 });

@@ -29,8 +29,8 @@ async function send(method: string, path: string, body?: unknown, headers: Recor
   const text = typeof body === 'string' ? body : JSON.stringify(body ?? {});
   const content = method === 'GET' ? '' : text;
   const length = { 'content-length': String(Buffer.byteLength(content)) };
-  const own = { origin: url, 'content-type': 'application/json' };
-  const sent = request(`${url}${path}`, { method, headers: { ...own, ...length, ...headers } });
+  const defaults = { origin: url, 'content-type': 'application/json' };
+  const sent = request(`${url}${path}`, { method, headers: { ...defaults, ...length, ...headers } });
   sent.end(content);
   const [response] = await once(sent, 'response');
   let received = '';
@@ -186,8 +186,8 @@ test('An open console page receives the changes when deliveries are paused, sent
     return new Response('thank you');
   };
   const endpoint = stopAfterTest(await startHttpServer(handler));
-  const own = stopAfterTest(await start({ webhook: { url: endpoint.url, secret: SIGNING_SECRET } }));
-  const to = consoleOf(own);
+  const emulator = stopAfterTest(await start({ webhook: { url: endpoint.url, secret: SIGNING_SECRET } }));
+  const to = consoleOf(emulator);
   const act = async (method: string, path: string, body: unknown = {}) => {
     const headers = { origin: to, 'content-type': 'application/json' };
     const response = await fetch(to + path, { method, headers, body: JSON.stringify(body) });
@@ -253,19 +253,21 @@ test('A console request to add an invalid failure gets a 422 that names the fiel
 });
 
 test('The console shows the last 200 requests to the Clerk APIs, without their queries, headers and bodies', async () => {
-  const own = stopAfterTest(await start());
+  const emulator = stopAfterTest(await start());
   const secrets = ['query-secret', 'header-secret', 'cookie-secret', 'body-secret'];
-  await fetch(`${own.url}/v1/client?__clerk_db_jwt=query-secret`, { headers: { cookie: 'a=cookie-secret' } });
-  await fetch(`${own.url}/v1/users`, {
+  await fetch(`${emulator.url}/v1/client?__clerk_db_jwt=query-secret`, {
+    headers: { cookie: 'a=cookie-secret' },
+  });
+  await fetch(`${emulator.url}/v1/users`, {
     method: 'POST',
     headers: { authorization: 'Bearer header-secret' },
     body: 'password=body-secret',
   });
-  own.failures.add({ operation: 'GET /v1/environment', disconnect: true });
-  await fetch(`${own.url}/v1/environment`).catch(() => undefined);
-  await fetch(`${own.url}/v1/${'x'.repeat(1000)}`);
+  emulator.failures.add({ operation: 'GET /v1/environment', disconnect: true });
+  await fetch(`${emulator.url}/v1/environment`).catch(() => undefined);
+  await fetch(`${emulator.url}/v1/${'x'.repeat(1000)}`);
   const snapshotOf = async () => {
-    const { next, close } = await connect(consoleOf(own));
+    const { next, close } = await connect(consoleOf(emulator));
     const { data } = await next();
     close();
     return data;
@@ -280,23 +282,23 @@ test('The console shows the last 200 requests to the Clerk APIs, without their q
   expect(data.requests.put.at(-1)?.path).toHaveLength(200);
   for (const secret of secrets) expect(JSON.stringify(data)).not.toContain(secret);
 
-  for (let count = 0; count < 200; count += 1) await fetch(`${own.url}/v1/jwks`);
+  for (let count = 0; count < 200; count += 1) await fetch(`${emulator.url}/v1/jwks`);
   const { requests } = await snapshotOf();
   expect(new Set(requests.put.map(({ path }) => path))).toEqual(new Set(['/v1/jwks']));
   expect(requests.put).toHaveLength(200);
 });
 
 test('A console request takes a snapshot, and another request restores it', async () => {
-  const own = stopAfterTest(await start());
+  const emulator = stopAfterTest(await start());
   const act = async (path: string) => {
-    const headers = { origin: consoleOf(own), 'content-type': 'application/json' };
-    return fetch(consoleOf(own) + path, { method: 'POST', headers, body: '{}' });
+    const headers = { origin: consoleOf(emulator), 'content-type': 'application/json' };
+    return fetch(consoleOf(emulator) + path, { method: 'POST', headers, body: '{}' });
   };
-  own.createUser({ email: 'snapshot@example.com' });
+  emulator.createUser({ email: 'snapshot@example.com' });
   const { id } = Id.parse(await (await act('/api/snapshots')).json());
-  own.createUser({ email: 'later@example.com' });
+  emulator.createUser({ email: 'later@example.com' });
   expect((await act(`/api/snapshots/${id}/restore`)).status).toBe(200);
-  expect(own.store.users.all().map(({ email }) => email)).toEqual(['snapshot@example.com']);
+  expect(emulator.store.users.all().map(({ email }) => email)).toEqual(['snapshot@example.com']);
 });
 
 test('The sample event user.created describes a new user, and other samples describe the newest existing user', async () => {
@@ -407,9 +409,9 @@ test('The console starts only if the option `console` is set, and uses another p
 });
 
 test('Stopping the emulator ends the event streams of open console pages', async () => {
-  const own = await start();
-  const { next } = await connect(consoleOf(own));
+  const emulator = await start();
+  const { next } = await connect(consoleOf(emulator));
   await next();
-  await own.stop();
+  await emulator.stop();
   await expect(next()).rejects.toThrow();
 });

@@ -3,7 +3,7 @@ import { bearer, now, tokenFor } from '../../harness/requests';
 import { instance, KEYS, loadService, routeHeaders, type Service } from '../service';
 
 /** Last words of the names of the headers `x-clerk-auth-status`, `x-clerk-auth-token` and `x-clerk-auth-signature`. */
-const PARTS = ['status', 'token', 'signature'] as const;
+const NAMES = ['status', 'token', 'signature'] as const;
 const JWT_KEY = { IDP_JWT_KEY: instance.signingKey.publicKeyPem };
 
 let service: Service;
@@ -16,7 +16,7 @@ const token = (sub: string, claims: Record<string, unknown> = {}) => tokenFor(in
 test('The SDK passes the status, token and signature of a session to the route in request headers', async () => {
   const value = token('user_1');
   const headers = routeHeaders(await service.sdkMiddleware(bearer(value)));
-  expect(PARTS.map((part) => headers.get(`x-clerk-auth-${part}`))).toEqual([
+  expect(NAMES.map((name) => headers.get(`x-clerk-auth-${name}`))).toEqual([
     'signed-in',
     value,
     expect.stringMatching(/^[0-9a-f]{40,}$/),

@@ -17,7 +17,7 @@ export interface HostileAction {
   readonly target: 'createProject' | 'renameProject' | 'addMember' | 'unknown' | 'malformed';
   readonly page: 'list' | 'project' | 'unknown page' | 'account';
   readonly headers: Readonly<Record<string, string>>;
-  readonly isOwnOrigin: boolean;
+  readonly originMatchesHost: boolean;
   readonly body: HostileBody;
 }
 
@@ -40,7 +40,7 @@ const nested = (depth: number, inner: string) => `${'['.repeat(depth)}${inner}${
 const FIELDS = { projectId: '$PROJECT', name: '$NAME', user: '$NAME' };
 const ARGUMENTS = { '0': '[null,"$K1"]', '1_projectId': '$PROJECT', '1_name': '$NAME', '1_user': '$NAME' };
 
-const valid: HostileBody[] = [
+const VALID_BODIES: HostileBody[] = [
   { isForm: false, isValid: true, text: `[null,${INPUT}]` },
   { isForm: false, isValid: true, text: `[${INPUT}]` },
   { isForm: false, isValid: true, text: `[{"ok":true,"data":{"userId":"x"}},${INPUT}]` },
@@ -188,16 +188,16 @@ const hostileAction = fc.record({
   origin: fc.oneof(
     {
       weight: 3,
-      arbitrary: fc.constantFrom(...OWN_ORIGIN).map((headers) => ({ headers, isOwnOrigin: true })),
+      arbitrary: fc.constantFrom(...OWN_ORIGIN).map((headers) => ({ headers, originMatchesHost: true })),
     },
     {
       weight: 1,
-      arbitrary: fc.constantFrom(...FOREIGN_ORIGIN).map((headers) => ({ headers, isOwnOrigin: false })),
+      arbitrary: fc.constantFrom(...FOREIGN_ORIGIN).map((headers) => ({ headers, originMatchesHost: false })),
     },
   ),
   more: fc.constantFrom(...MORE),
   body: fc.oneof(
-    { weight: 1, arbitrary: fc.constantFrom(...valid) },
+    { weight: 1, arbitrary: fc.constantFrom(...VALID_BODIES) },
     { weight: 2, arbitrary: fc.constantFrom(...invalid) },
   ),
 });
@@ -207,6 +207,6 @@ export const hostileActions = (count: number, seed: number): HostileAction[] =>
   fc.sample(hostileAction, { numRuns: count, seed }).map(({ origin, more, ...action }, n) => ({
     ...action,
     name: `${MARK}-${n}-`,
-    isOwnOrigin: origin.isOwnOrigin,
+    originMatchesHost: origin.originMatchesHost,
     headers: { ...more, ...origin.headers },
   }));

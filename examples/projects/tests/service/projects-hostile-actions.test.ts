@@ -54,9 +54,9 @@ const PAGES = {
 };
 
 /** Returns true if the user may run the action, the request comes from the page's own origin, and the input is valid. */
-function mayWrite({ session, target, isOwnOrigin, body }: HostileAction): boolean {
+function mayWrite({ session, target, originMatchesHost, body }: HostileAction): boolean {
   const isAllowed = session === 'owner' || (session === 'stranger' && target === 'createProject');
-  return isAllowed && target !== 'unknown' && target !== 'malformed' && isOwnOrigin && body.isValid;
+  return isAllowed && target !== 'unknown' && target !== 'malformed' && originMatchesHost && body.isValid;
 }
 
 function bodyOf({ name, target, body }: HostileAction): {

@@ -25,7 +25,7 @@ const hasCache = inRoot('lib/identity-link/kv.ts');
 const read = (file) => readFileSync(`${root}${file}`, 'utf8');
 
 /** A problem and the lines that solve it. */
-class Finding extends Error {
+class Problem extends Error {
   constructor(message, ...remedy) {
     super(message);
     this.remedy = remedy;
@@ -71,7 +71,7 @@ function checkVariables() {
   const invalid = Object.entries(VARIABLES).filter(([name, [isValid]]) => !isValid(process.env[name] ?? ''));
   if (invalid.length === 0) return;
   const lines = invalid.map(([name, [, example]]) => `${name}=${example}`);
-  throw new Finding('missing or invalid variables. Set in .env.local, and where you deploy:', ...lines);
+  throw new Problem('missing or invalid variables. Set in .env.local, and where you deploy:', ...lines);
 }
 
 /** Returns the paths of the files below a folder, without packages and hidden folders. */
@@ -92,7 +92,7 @@ function checkClient() {
   if (['.ts', '.tsx', '.js', '/index.ts'].some((extension) => inRoot(`${module}${extension}`))) return;
   const [client] = filesWith(/\.[jt]sx?$/, 'new PrismaClient(').filter((file) => !file.includes('generated'));
   const target = client && path.posix.relative(`${root}lib/identity-link`, client).replace(/\.[jt]sx?$/, '');
-  throw new Finding(
+  throw new Problem(
     `${root}${module}.ts does not exist. Export your Prisma client in ${root}lib/identity-link/prisma.ts:`,
     `export { prisma } from '${target ?? '<module of your client>'}';`,
   );
@@ -108,7 +108,7 @@ function checkModel() {
     : [];
   const isMissing =
     schema.endsWith('.prisma') && !readFileSync(schema, 'utf8').includes('model IdentityLink');
-  throw new Finding(
+  throw new Problem(
     'the Prisma client does not have the model IdentityLink. Run:',
     ...(isMissing ? [`cat prisma/identity-link.prisma >> ${schema} && rm prisma/identity-link.prisma`] : []),
     'npx prisma generate',
@@ -122,8 +122,8 @@ async function checkMigration(client) {
   if (rows.length > 0) return;
   const exists = (await client.query(`SELECT to_regclass('identity_links') AS name`)).rows[0].name !== null;
   if (!exists)
-    throw new Finding('the table identity_links does not exist. Run:', 'npx prisma migrate deploy');
-  throw new Finding(
+    throw new Problem('the table identity_links does not exist. Run:', 'npx prisma migrate deploy');
+  throw new Problem(
     'the column identity_provider_user_id has no unique key, so a user can get two ids. Delete second links, and run:',
     'CREATE UNIQUE INDEX ON identity_links (identity_provider_user_id);',
   );
@@ -148,8 +148,8 @@ const JWT_KEY = inRoot('lib/identity-link/middleware.ts')
 function requireOwnResponse(route, { status, headers }) {
   const reason = headers.get('x-clerk-auth-reason') ?? '';
   if ((status >= 300 && status < 400) || reason.startsWith('protect'))
-    throw new Finding(`the middleware protects ${route}. In ${file}:`, ...PROTECTED);
-  if (status === 404) throw new Finding(`${route} does not exist (404)`, `Check the files below ${root}app.`);
+    throw new Problem(`the middleware protects ${route}. In ${file}:`, ...PROTECTED);
+  if (status === 404) throw new Problem(`${route} does not exist (404)`, `Check the files below ${root}app.`);
 }
 
 /** Sends a session token with an invalid signature. The reason for the 401 shows which key the middleware has used. */
@@ -171,22 +171,22 @@ async function checkSession(route, method) {
   const response = await send(route, { method, headers: { authorization: `Bearer ${token.join('.')}` } });
   requireOwnResponse(route, response);
   if (response.status === 500)
-    throw new Finding(
+    throw new Problem(
       `500 instead of 401: clerkMiddleware does not run for ${route}. In ${file}:`,
       "export const config = { matcher: '/((?!_next/).*)' };",
     );
   if (response.status !== 401)
-    throw new Finding(`${response.status} instead of 401`, 'Wrap the handler in guard().');
+    throw new Problem(`${response.status} instead of 401`, 'Wrap the handler in guard().');
   const reason = response.headers.get('x-clerk-auth-reason') ?? 'no reason';
   if (reason !== 'token-invalid-signature')
-    throw new Finding(`the middleware does not use CLERK_JWT_KEY (${reason}). In ${file}:`, ...JWT_KEY);
+    throw new Problem(`the middleware does not use CLERK_JWT_KEY (${reason}). In ${file}:`, ...JWT_KEY);
 }
 
 async function checkWebhook() {
   const response = await deliver('{}', {});
   requireOwnResponse(WEBHOOK, response);
   if (response.status !== 400)
-    throw new Finding(`${response.status} instead of 400 for a webhook without a signature`);
+    throw new Problem(`${response.status} instead of 400 for a webhook without a signature`);
 }
 
 async function checkLink(client) {
@@ -194,11 +194,11 @@ async function checkLink(client) {
   try {
     const { status } = await deliver(userCreated(user));
     if (status === 400)
-      throw new Finding('the application has another CLERK_WEBHOOK_SIGNING_SECRET than this command');
+      throw new Problem('the application has another CLERK_WEBHOOK_SIGNING_SECRET than this command');
     if (status !== 200)
-      throw new Finding(`${status} instead of 200. The log of the application has the error.`);
+      throw new Problem(`${status} instead of 200. The log of the application has the error.`);
     if ((await countLinks(client, user)) === 0)
-      throw new Finding('the application has another DATABASE_URL than this command');
+      throw new Problem('the application has another DATABASE_URL than this command');
   } finally {
     await deleteLinks(client, PREFIX).catch(() => undefined);
   }
@@ -206,12 +206,12 @@ async function checkLink(client) {
 
 function checkCache() {
   if (!read('lib/identity-link/user-id.ts').includes('./user-id-cache'))
-    throw new Finding('the cache is not used. Install the item identity-link-cache again, with --overwrite.');
+    throw new Problem('the cache is not used. Install the item identity-link-cache again, with --overwrite.');
 }
 
 async function checkRunning() {
   await send('/').catch(() => {
-    throw new Finding(
+    throw new Problem(
       'no response. Start the application, or set APPLICATION_URL in .env.local, and run this command again.',
     );
   });
