@@ -178,7 +178,7 @@ async function checkWebhook(site: Site, secrets: readonly string[]): Promise<Che
         secrets.length === 1
           ? 'the service rejects an event that is signed with the signing secret of this environment'
           : `the service rejects an event that is signed with signing secret ${index + 1} of ${secrets.length}`,
-        'Set IDP_WEBHOOK_SIGNING_SECRET of the deployment to the value in this environment, and deploy again. If the values are already equal, check the clock of this machine',
+        'Set IDP_WEBHOOK_SIGNING_SECRET of the deployment to the value in this environment, and deploy again. If the values are already equal, check the clock of this machine: the service rejects events whose time is more than 5 minutes off',
       );
     return (
       failureOfOtherServer(response) ??
@@ -270,7 +270,7 @@ async function checkHeaders(site: Site): Promise<CheckResult> {
 const TOO_MANY_PARAMETERS = 101;
 const LONG_QUERY = Array.from({ length: TOO_MANY_PARAMETERS }, (_, index) => `p${index}=1`).join('&');
 
-/** Judges the response to a request with too many query parameters. On a serverless platform, the request may reach Next.js. */
+/** Judges the response to a request with more query parameters than the HTTP server and the middleware accept. */
 export function judgeQueryLimit({ status, body }: Pick<SiteResponse, 'status' | 'body'>): CheckResult {
   if (status >= 500)
     return failure(
@@ -278,9 +278,7 @@ export function judgeQueryLimit({ status, body }: Pick<SiteResponse, 'status' | 
       "Look for the request in the deployment's log",
     );
   if (status < 400)
-    return ok(
-      `${TOO_MANY_PARAMETERS} query parameters reach Next.js. docs/deploy.md has a firewall rule that blocks such requests`,
-    );
+    return failure(`accepts ${TOO_MANY_PARAMETERS} query parameters`, 'Deploy the version of this checkout');
   const layer = status === 400 && body !== undefined ? 'the service' : 'a layer in front of the service';
   return ok(`${layer} rejects ${TOO_MANY_PARAMETERS} query parameters (${status})`);
 }
@@ -289,7 +287,7 @@ export function judgeQueryLimit({ status, body }: Pick<SiteResponse, 'status' | 
 export async function checkDeployedService(origin: string, isLocal: boolean): Promise<NamedCheck[]> {
   const timeoutMs = isLocal ? LOCAL_CALL_TIMEOUT_MS : CALL_TIMEOUT_MS;
   const site = { origin, timeoutMs };
-  // This timeout is longer than the timeout of a call. A check can therefore report that a call timed out.
+  // Longer than the timeout of a call. Otherwise, a check would end before it can report that a call timed out.
   const checkTimeoutMs = timeoutMs + 1_000;
   const first = await settle(() => request(site, '/health/alive'), explain(site), checkTimeoutMs);
   const alive = 'value' in first ? checkAlive(first.value) : first.failed;
@@ -298,7 +296,8 @@ export async function checkDeployedService(origin: string, isLocal: boolean): Pr
     check(
       name,
       async () => {
-        if (!('value' in first) || alive.status !== 'ok') return skipped('the service does not respond');
+        if (!('value' in first) || alive.status !== 'ok')
+          return skipped('the first check of the service did not succeed');
         const settled = await settle(async () => run(first.value), explain(site), checkTimeoutMs);
         return 'value' in settled ? settled.value : settled.failed;
       },

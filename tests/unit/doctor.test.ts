@@ -54,17 +54,20 @@ test.each([
   [400, { message: 'Bad request' }, 'the service rejects 101 query parameters (400)'],
   [400, undefined, 'a layer in front of the service rejects 101 query parameters (400)'],
   [403, { message: 'Denied' }, 'a layer in front of the service rejects 101 query parameters (403)'],
-  [
-    399,
-    { status: 'ok' },
-    '101 query parameters reach Next.js. docs/deploy.md has a firewall rule that blocks such requests',
-  ],
 ])(
   'The doctor reports which layer rejects a request with too many query parameters: status %s, body %j',
   (status, body, message) => {
     expect(judgeQueryLimit({ status, body })).toEqual({ status: 'ok', message });
   },
 );
+
+test('The doctor reports a service that accepts a request with too many query parameters', () => {
+  expect(judgeQueryLimit({ status: 399, body: { status: 'ok' } })).toEqual({
+    status: 'failure',
+    message: 'accepts 101 query parameters',
+    remedy: 'Deploy the version of this checkout',
+  });
+});
 
 test('The doctor reports a service that responds with 500 to a request with too many query parameters', () => {
   expect(judgeQueryLimit({ status: 500, body: undefined })).toEqual({
@@ -130,7 +133,7 @@ test.each([
   ],
   [
     'IDP_JWT_KEY',
-    `${DASHBOARD}: the JWT public key in PEM format, including its first and last line. Or unset it`,
+    `${DASHBOARD}: the JWT public key in PEM format, including its first and last line. Or unset IDP_JWT_KEY`,
   ],
   ['IDP_AUTHORIZED_PARTIES', 'List the origins of your frontends without a path: https://app.example.com'],
   ['DATABASE_URL', 'Set it to the connection string of your PostgreSQL database. A pooler is fine'],
@@ -201,7 +204,7 @@ test('A check of the doctor that throws or takes too long is a failure', async (
   });
 });
 
-test('errorCode() returns the code of an error or of its cause, or else the message or the name of the error', () => {
+test('errorCode() returns the code of an error or of its cause. Without a code, it returns the message of the error, or the name if the message may contain a secret. For an AggregateError, it uses the first inner error', () => {
   const coded = Object.assign(new Error('hidden 7'), { code: 'E1' });
   expect(errorCode(coded)).toBe('E1');
   expect(errorCode(new TransientError('failed', undefined, { cause: coded }))).toBe('E1');
