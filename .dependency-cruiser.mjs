@@ -1,4 +1,7 @@
-/** Returns a rule that allows only the modules whose path matches one of `importers` to import these npm packages. */
+/**
+ * Returns a rule for these npm packages and the modules of the service. Of these modules, only those whose path matches one of
+ * `importers` may import the packages.
+ */
 const only = (name, packages, importers) => ({
   name,
   severity: 'error',

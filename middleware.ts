@@ -12,7 +12,8 @@ const isProxy = () => environment().CLERK_FAPI_URL !== undefined;
 function options() {
   const { IDP_PUBLISHABLE_KEY, IDP_JWT_KEY } = environment();
   return {
-    // Without this option, the SDK reads NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY, which Next.js can inline at build time.
+    // Without this option, the SDK reads NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY. Next.js can inline that variable at build time, and
+    // a key that is set later has no effect.
     publishableKey: IDP_PUBLISHABLE_KEY.key,
     ...(IDP_JWT_KEY ? { jwtKey: IDP_JWT_KEY } : {}),
     telemetry: { disabled: true },

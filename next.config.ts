@@ -21,13 +21,14 @@ const config: NextConfig = {
   // Disables the image optimizer, because its endpoint fetches and logs any URL that a client sends. No page uses the
   // optimizer.
   images: { unoptimized: true },
-  // By default, Next.js redirects a path with a trailing slash, but a webhook sender treats a redirect as a failure. With this
-  // option, an API path with a trailing slash gets a 404 (lib/routing/paths.ts).
+  // By default, Next.js redirects a path with a trailing slash. With this option, an API path with a trailing slash gets a 404
+  // (lib/routing/paths.ts), because an API route has only one path. A redirect would not help a webhook sender, which treats it
+  // as a failure.
   skipTrailingSlashRedirect: true,
   experimental: {
     // Loads a route on its first request, because most processes never serve a page.
     preloadEntriesOnStart: false,
-    // If this is true, an API request with a header of the Next.js client gets a redirect
+    // If this is true, an API request with a header of the Next.js client gets a redirect instead of the response of the route
     // (https://github.com/vercel/next.js/pull/82119).
     validateRSCRequestHeaders: false,
     // Maximum number of bytes of a body that Next.js buffers for the middleware. This limit exceeds 1 MiB, the maximum size of

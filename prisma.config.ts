@@ -7,7 +7,7 @@ if (needsNoEngine) process.env['PRISMA_SCHEMA_ENGINE_BINARY'] ??= process.execPa
 if (process.argv.includes('migrate') && !process.env['PRISMA_SCHEMA_ENGINE_BINARY']) {
   process.stderr.write(
     'prisma migrate downloads its engine from binaries.prisma.sh. If that host is unreachable, write prisma/migrations/<time>_<name>/migration.sql ' +
-      'by hand and run npm run db:deploy. Instead of prisma migrate resolve, set rolled_back_at in the row of the failed migration in _prisma_migrations.\n',
+      'by hand and run npm run db:deploy. If a migration fails, set rolled_back_at in its row in _prisma_migrations instead of prisma migrate resolve.\n',
   );
 }
 

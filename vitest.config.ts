@@ -14,8 +14,9 @@ const common = {
 };
 
 /**
- * Number of worker processes for a machine with two cores. Browser tests use the processor all the time. Service tests mostly
- * wait for other processes. The two groups run one after the other.
+ * Number of worker processes for a machine with two cores. Browser tests use both cores all the time. Most other tests often
+ * wait, for example for a service, so more of them can run at once. Vitest runs groups with different numbers of workers one
+ * after the other, and `groupOrder` sets their order.
  */
 const CPU_BOUND = { maxWorkers: 2, sequence: { groupOrder: 0 } };
 const IO_BOUND = { maxWorkers: 4, sequence: { groupOrder: 1 } };

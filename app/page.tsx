@@ -93,7 +93,7 @@ export default function HomePage() {
     <div className={`shell ${styles['home']}`}>
       <section className={styles['hero']}>
         <div className={styles['pitch']}>
-          {/* No-break spaces keep "one id" and "exactly once" together. */}
+          {/* No-break spaces prevent a line break within "one id" and within "exactly once". */}
           <h1>One user, one&nbsp;id, exactly&nbsp;once.</h1>
           <p className={styles['lead']}>
             A new user of your identity provider reaches your service twice: with the first request and with a

@@ -17,8 +17,8 @@ const isUsageError = (error: unknown) =>
 
 /**
  * Error classes whose messages safeMessage() returns. This project uses these classes only for messages without secrets. The
- * database client, drivers and parsers throw instances of subclasses. These do not count, because their messages may contain
- * values.
+ * database client, drivers and parsers throw instances of subclasses, whose messages may contain values. safeMessage() does not
+ * return these messages.
  */
 const SAFE_ERRORS: readonly unknown[] = [Error, TransientError, InvalidEnvironmentError];
 

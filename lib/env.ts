@@ -5,7 +5,7 @@ import { processState } from './process-state';
 const MIN_SIGNING_SECRET_BYTES = 24;
 const MAX_SIGNING_SECRET_BYTES = 64;
 
-/** Printable ASCII without spaces. The value is sent in an HTTP header. */
+/** Printable ASCII without spaces. The token of the cache must have this form, because it is sent in an HTTP header. */
 const PRINTABLE = /^[\x21-\x7e]+$/;
 
 const required = z.string({ error: 'is missing' }).check(z.trim());
@@ -52,7 +52,7 @@ const loopbackUrl = required.check(
     if (!URL.canParse(value)) return false;
     const { protocol, hostname, port } = new URL(value);
     return protocol === 'http:' && isLoopback(hostname) && port !== '';
-  }, 'must be an http:// URL with a port on this machine: only the local stack sets it'),
+  }, 'must be an http:// URL with a port on this machine: only the local stack sets this variable'),
 );
 
 const listOf = (isValid: (item: string) => boolean, problem: string) =>

@@ -7,7 +7,7 @@ import type { Transaction } from './storage/database';
 /** Public message of the 400 for a verified body that is not a valid event. */
 export const INVALID_EVENT = 'Invalid webhook event';
 
-/** A delivery of an event, after its signature was verified. */
+/** A delivery with a verified signature. */
 export interface Delivery {
   /** The message id, which is the same in each delivery of a message. */
   readonly messageId: string;
@@ -15,7 +15,7 @@ export interface Delivery {
   readonly occurredAt: number;
 }
 
-/** The transaction of a handler and the delivery that it handles. */
+/** The delivery that a handler processes, and the transaction of the handler. */
 export interface EventContext extends Delivery {
   /** The transaction that stores the message id. The handler's writes are therefore committed only together with that id. */
   readonly transaction: Transaction;
@@ -25,8 +25,8 @@ export interface EventContext extends Delivery {
    * may arrive in any order.
    *
    * `subject` is an id that the handler chooses, such as a user id. `time` is in milliseconds since 1970, such as
-   * `data.updated_at`. The default is the time of the event. Concurrent events of the same subject wait for each other. The
-   * stored time is kept for 30 days after the last applied event.
+   * `data.updated_at`. The default is the time of the event. If another open transaction has called `isNewest` for the same
+   * subject, this call waits until that transaction ends. The stored time is kept for 30 days after the last applied event.
    */
   isNewest(subject: string, time?: number): Promise<boolean>;
 }
@@ -43,8 +43,8 @@ export type EventHandlers = Readonly<Record<string, EventHandler>>;
  *
  * The handler runs in a transaction that is committed once per message. If the handler throws, nothing is committed, and the
  * sender repeats the delivery. The handler must be idempotent, because the stored message ids are deleted after 30 days. The
- * handler runs again for a message that is sent again after that time. The handler must not call other services, because a
- * retry repeats the call and the transaction ends after 4 s.
+ * handler runs again for a message that is sent again after that time. The handler must not call other services. A repeated
+ * transaction or delivery would repeat the call, and a slow call could exceed the 4 s limit of the transaction.
  */
 export function defineEvent<T>(
   schema: z.core.$ZodType<T>,
@@ -59,8 +59,8 @@ export function defineEvent<T>(
 
 /**
  * Time limits in milliseconds: `maxWait` for a connection, `timeout` for one transaction, and `DEADLINE_MS` for all attempts of
- * the transaction. The sender stops waiting after 15 s. The sum of `DEADLINE_MS` and the 8 s limit of a registration
- * (lib/register.ts) is below that time.
+ * the transaction. The sender stops waiting after 15 s. A delivery may run a registration (at most 8 s, lib/register.ts) before
+ * the handler, so the sum of that limit and `DEADLINE_MS` is below 15 s.
  */
 const TRANSACTION = { maxWait: 2_000, timeout: 4_000 };
 const DEADLINE_MS = 6_000;
@@ -107,8 +107,9 @@ const deleteExpired = (transaction: Transaction) => transaction.$executeRaw`
  * the message id is already stored. Concurrent deliveries of a message run the work once.
  *
  * Repeats a transaction that lost a race against another transaction. Rejects with the error of the work or the database, or
- * after 6 s. After a rejection, either all writes are committed or none of them. The next delivery completes the event in both
- * cases.
+ * after 6 s. After a rejection, the transaction may still be committed, because the timeout does not cancel it and a lost
+ * connection can hide a successful COMMIT. The next delivery then returns `repeated`. If the transaction is not committed, none
+ * of its writes remains, and the next delivery runs the work again.
  */
 export async function handleEvent(
   work: (context: EventContext) => Promise<unknown>,

@@ -40,8 +40,8 @@ export function contextOf(verdict: Verdict): Promise<AuthenticatedContext | unde
 }
 
 /**
- * Creates a route whose handler runs only for a verified session. The handler gets the authenticated context with both ids of
- * the user. It also gets the context that Next.js passes to the route, which has the dynamic params.
+ * Creates a route whose handler runs only for a verified session. The handler gets the request, the authenticated context with
+ * both ids of the user, and the route context of Next.js with the dynamic params.
  *
  * A request without a session gets a 401 `{"message": "Unauthorized"}` before any call to the cache or the database. A user
  * whom an operator has deleted ("forgotten") gets this 401 too if the token was issued before the deletion. A database failure

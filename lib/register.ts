@@ -20,9 +20,10 @@ export const outcomeOf = (registration: Registration | undefined): 'created' | '
 };
 
 /**
- * Time limit of a whole registration. The timeouts of the single statements are not enough, because they add up. The limit
+ * Time limit of a registration (`link`). The timeouts of the single statements are not enough, because they add up. The limit
  * leaves time for a database that has to wake up. The sum of the limit and the 500 ms of a cache call is below the 9 s that a
- * shutdown may take, and below the 15 s timeout of the webhook sender.
+ * shutdown may take, and below the 15 s timeout of the webhook sender. A call that runs a second registration, with its own
+ * token, can take longer.
  */
 const DEADLINE_MS = 8_000;
 
@@ -65,9 +66,10 @@ const sharedLink = singleFlight(link);
  *
  * The unique key prevents a second link, even in a race between processes and at any isolation level. A registration runs one
  * statement for an existing user, two for a new user, three if another process creates the link in the meantime, and four if
- * the user is forgotten. Concurrent calls for a user in one process share the result or the error. Under load, one statement
- * looks up many users. Rejects with the error of the database, or if a registration takes longer than 8 s. A rejected call can
- * be repeated, because each statement is atomic.
+ * the user is forgotten. Concurrent calls for a user in one process share a registration. If the shared registration returns
+ * undefined, another call with an `issuedAt` runs its own registration. Under load, one statement looks up many users. Rejects
+ * with the error of the database, or if a registration takes longer than 8 s. A rejected call can be repeated. If the rejected
+ * call has created the link, the next call returns that link.
  */
 export function registerByIdentityProviderUserId(
   identityProviderUserId: string,

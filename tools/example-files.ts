@@ -4,8 +4,8 @@ import path from 'node:path';
 export const EXAMPLE = 'examples/projects';
 
 /**
- * Relation fields for the Prisma model User. Prisma requires them because the models of the example refer to User. They create
- * no columns.
+ * Relation fields for the Prisma model User. Prisma requires these fields because the models of the example refer to User. The
+ * fields create no columns.
  */
 const RELATIONS = `  projectMembers ProjectMember[]
   projectNotes   ProjectNote[]

@@ -5,8 +5,8 @@ import { UserButton, useAuth } from '#lib/idp/browser';
 import styles from './ui.module.css';
 
 /**
- * Shows a signed-in visitor a link to the account and the identity provider's user button. Shows any other visitor links to
- * sign in and to sign up.
+ * The account navigation. If the visitor is signed in, shows a link to the account page and, next to the link, the user button
+ * of the identity provider. Otherwise, shows links to the pages for sign-in and sign-up.
  */
 export function AccountMenu() {
   const { userId } = useAuth();

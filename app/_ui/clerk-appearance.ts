@@ -16,8 +16,8 @@ const primaryButton = {
 };
 
 /**
- * Applies the site's CSS variables to the provider's components. The color variables follow the light or dark color scheme. The
- * components define variables such as `--accent` on their own elements. A variable of the site must not have one of these
+ * Applies the site's CSS variables to the provider's components, so that the components follow the light or dark color scheme.
+ * The components define variables such as `--accent` on their own elements. A variable of the site must not have one of these
  * names, because the components would override its value.
  */
 export const clerkAppearance = {

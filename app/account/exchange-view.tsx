@@ -4,7 +4,10 @@ import type { ApiRequest, ApiResponse, Exchange } from './api';
 import styles from './console.module.css';
 import { createdCallerLink } from './provenance';
 
-/** Meaning of each status. A link is a row with the identity provider's id and the service's internal id of one user. */
+/**
+ * Meaning of each status. A link is a database row with the two ids of a user: the id at the identity provider and the internal
+ * id of the service.
+ */
 const meanings: Readonly<Record<number, string>> = {
   200: 'The link already existed.',
   201: 'The link was created.',

@@ -18,7 +18,7 @@ export function provenance(headers: Headers): Provenance {
   if (createdCallerLink(headers)) {
     return {
       title: 'Registered by this request',
-      text: 'The link did not exist before this request. A webhook finds the same link.',
+      text: 'The link did not exist before this request. A later webhook for this user finds the same link.',
     };
   }
   switch (entry(headers, 'cache')) {

@@ -10,7 +10,7 @@ export const prose = (text = ''): ReactNode[] =>
     .split('\n\n')
     .filter(Boolean)
     .map((paragraph) =>
-      // Children in an array would need keys, and the text of a piece is not a unique key.
+      // Passes each piece as an argument. Pieces in an array would need keys, and the text of a piece is not a unique key.
       createElement(
         'p',
         { key: paragraph },

@@ -37,7 +37,10 @@ const Latency = z.object({
   p99Milliseconds: z.number(),
 });
 const Requests = z.object({
-  /** Minimum and maximum CPU time per request to the bare Next.js route, with MAIN_CONNECTIONS connections. */
+  /**
+   * CPU time per request to the bare Next.js route with MAIN_CONNECTIONS connections. The route is measured again for each
+   * scenario. The object contains the minimum and the maximum of these measurements.
+   */
   bareMicroseconds: z.object({ least: z.number(), most: z.number() }),
   cpu: z.array(Cpu),
   latency: z.array(Latency),

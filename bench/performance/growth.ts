@@ -35,7 +35,8 @@ export async function measureGrowth(
     const figures = await measureRequests(fixtures, {
       ...options,
       wanted: SCENARIOS,
-      // User ids contain the name of the target (the measured server). A name for each size gives each size its own new users.
+      // User ids contain the name of the target (the measured server). Each size has another name, because a user that was
+      // registered at one size would not be new at the next size.
       targets: [{ ...service, name: `${service.name}_${users}` }],
       rows: { count: users, name: (index) => `user_row_${index + 1}` },
     });

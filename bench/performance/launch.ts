@@ -25,8 +25,8 @@ const isListening = (port: number) =>
   });
 
 /**
- * Starts a server. Resolves when the server accepts connections. Does not send a request. Rejects with the output
- * of the server if it does not start.
+ * Starts a server. Resolves when the server accepts connections. Does not send a request, because cold-start.ts measures the
+ * first request of a process. Rejects with the output of the server if it does not start.
  */
 export async function launch({ args, cwd, environment = {} }: LaunchOptions): Promise<Server> {
   const port = await freePort();

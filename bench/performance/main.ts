@@ -28,8 +28,8 @@ import {
 /**
  * `npm run bench`: compares the service with the servers in baselines/. They are a bare Next.js route (a constant JSON response
  * without middleware), the same route behind an empty middleware, a design of common tutorials (Clerk's `auth()`, a cached id
- * and a Prisma upsert), an application of the registry items (registry/), and Fastify. All but the two servers with the
- * constant response share one database and one cache.
+ * and a Prisma upsert), an application of the registry items (registry/), and Fastify. The service and the last three of these
+ * servers share one database and one cache.
  *
  * The command takes over an hour and writes docs/performance.md. The Git work tree must be clean, because that page names the
  * measured commit. `-- --quick` takes less than four minutes and only prints the results. `-- --sections requests,coldStart`

@@ -79,7 +79,8 @@ async function measureTable(client: PoolClient, users: number): Promise<Storage[
       )
     ).rows,
   );
-  // Samples about two times `CALLS` rows, because the size of a BERNOULLI sample varies.
+  // The size of a BERNOULLI sample varies. The sample has about twice `CALLS` rows, so that LIMIT returns `CALLS` rows if the
+  // table has as many.
   const names = Names.parse(
     (
       await client.query(
@@ -114,7 +115,7 @@ async function measureCache(fixtures: Fixtures): Promise<Storage['cache']> {
   const { hostname: host, port } = new URL(kv.url);
   const proxy = await startTcpProxy({ host, port: Number(port) });
   const url = `http://127.0.0.1:${proxy.port}`;
-  // The variables apply only to this process. The servers that the benchmark starts do not inherit them.
+  // `cacheUserId` and `readCachedUserId` read these variables. `launch` (launch.ts) does not pass them to the measured servers.
   Object.assign(process.env, serviceVariables({ ...fixtures, kv: { ...kv, url } }));
   const bytesOf = async (work: () => Promise<unknown>) => {
     const bytes = { sent: 0, received: 0 };
@@ -152,9 +153,9 @@ async function measureCache(fixtures: Fixtures): Promise<Storage['cache']> {
 }
 
 /**
- * Measures the cache, and then the table `users` at each of the given numbers of rows. These numbers must ascend. Each
- * measurement also inserts `CALLS` rows. These rows do not count towards the next number. Empties the tables `users` and
- * `previous_ids` before the first and after the last measurement of the table.
+ * Measures the cache. Then inserts rows into the table `users` up to each of `sizes`, in ascending order, and measures the table.
+ * A measurement of the table inserts `CALLS` more rows, which stay. At each later size, the table therefore has slightly more
+ * rows than the size. Empties the tables `users` and `previous_ids` before the first and after the last measurement of the table.
  */
 export async function measureStorage(fixtures: Fixtures, sizes: readonly number[]): Promise<Storage> {
   const cache = await measureCache(fixtures);

@@ -37,9 +37,9 @@ function perUser() {
 }
 
 /**
- * Returns the memory of all function instances in a month, in gigabyte-hours. An instance stays alive until its idle
- * database connections close. With little load, one instance is alive for part of the time. With much load, the number of
- * instances depends on the processor time.
+ * Returns the memory of all function instances in a month, in gigabyte-hours. After a statement, an instance stays alive for
+ * `idleSeconds`, the idle timeout of its database connections, and POOL_MARGIN_SECONDS. With little load, one instance is alive
+ * for part of the time. With much load, the number of instances depends on the processor time.
  */
 function memoryGigabyteHours(users: number, idleSeconds: number): number {
   const each = perUser();
@@ -100,7 +100,10 @@ function cdnCost({ requests, exchangeGigabytes }: Usage): number {
   return Math.min(onDemand, flat?.price ?? Number.POSITIVE_INFINITY);
 }
 
-/** Returns the price of the cheapest Upstash plan for the commands of the busiest second and the monthly transfer. */
+/**
+ * Returns the monthly price of the cheapest sufficient Upstash plan. Each plan has a limit of commands a second. A plan with a
+ * fixed price also has a limit of the monthly transfer.
+ */
 function storeCost({ commands, commandsPerSecond, storeGigabytes }: Usage): number {
   const busiest = commandsPerSecond * value('peakSecond');
   const perUse =

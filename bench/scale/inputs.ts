@@ -81,7 +81,7 @@ export const INPUTS = {
   cdnDataPrice: input('CDN data on demand', 0.15, '$ a GB', CDN),
   cdnIncludedData: input('included CDN data', 1_000, 'GB a month', CDN_INCLUDED),
   originDataPrice: input('data between CDN and functions', 0.06, '$ a GB', CDN),
-  rateLimitPrice: input('requests that pass a rate limit rule', 0.5, '$ per million', FIREWALL),
+  rateLimitPrice: input('requests that a rate limit rule lets through', 0.5, '$ per million', FIREWALL),
   upstashFreeCommands: input('Free, commands', 500_000, 'a month', UPSTASH),
   upstashCommandPrice: input('pay as you go', 2, '$ per million commands', UPSTASH),
   upstashIncludedData: input('pay as you go, included data', 200, 'GB a month', UPSTASH),

@@ -82,7 +82,7 @@ const costTable = () =>
       ['data between CDN and functions', ({ originData }) => dollars(originData)],
       ['processor', ({ cpu }) => dollars(cpu)],
       ['memory', ({ memory }) => dollars(memory)],
-      ['**Vercel**: the six rows above and a seat, less the credit', ({ vercel }) => dollars(vercel)],
+      ['**Vercel**: the six rows above, or the price of a seat if higher', ({ vercel }) => dollars(vercel)],
       ['**Upstash**, cheapest plan', ({ store }) => dollars(store)],
       ['**Neon** Launch', ({ database, computeUnits }) => `${dollars(database)} (${computeUnits} CU)`],
       ['**Total**', ({ total }) => dollars(total)],
@@ -128,7 +128,7 @@ function freePlanTable(): string {
       [
         'Neon, compute',
         allowance(INPUTS.neonFreeHours),
-        `any, after ${count(ends.databaseHours)} hours`,
+        `any: ${count(ends.databaseHours)} hours of ${usage(1).computeUnits} CU`,
         'Neon suspends the database',
       ],
     ],
@@ -136,7 +136,7 @@ function freePlanTable(): string {
   );
 }
 
-/** Returns a Markdown list: first the assumptions with their values, then each other source with its date. */
+/** Returns a Markdown list. The first item lists the assumptions with their values. Each other item is a source with its date. */
 function sourceList(): string {
   const inputs = Object.values<Input>(INPUTS);
   const assumptions = inputs

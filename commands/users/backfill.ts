@@ -34,7 +34,7 @@ function parseDate(since: string): Date {
 }
 
 /**
- * Returns the id of a run, which the state file contains. A run continues only with a state file of the same secret key,
+ * Returns the id of a run. The state file contains this id. A run continues only with a state file of the same secret key,
  * database and `--since`.
  */
 function runId(secretKey: string, databaseUrl: string, since: Date | undefined): string {
@@ -98,7 +98,7 @@ async function main(): Promise<ExitCode> {
     `${seen} seen, ${linked} ${dryRun ? 'to link' : 'linked'}, ${alreadyLinked} already linked, ${forgotten} forgotten, ${failed} failed\n`,
   );
   if (isComplete && !dryRun) file.remove();
-  if (!isComplete) process.stderr.write('Run the same command again to continue.\n');
+  if (!isComplete) process.stderr.write('Run the same command again.\n');
   return isComplete && failed === 0 ? 0 : 1;
 }
 

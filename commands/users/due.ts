@@ -5,7 +5,8 @@ const RETRY = { seconds: 30 };
 
 /**
  * Maps each result to its outcome and the reason. The command counts the outcomes, and prints the outcome and the reason in the
- * receipt. `kept`: the user is not deleted. `pending`: a later run tries to delete the user.
+ * receipt. `kept`: the user is not deleted. `pending`: a later run tries to delete the user, which the provider no longer has.
+ * If the user has been linked again, the later run deletes the new link.
  */
 const OUTCOMES: Readonly<
   Record<ForgetDueStep['result'], readonly ['forgotten' | 'kept' | 'pending', reason: string]>
@@ -20,10 +21,10 @@ const OUTCOMES: Readonly<
 };
 
 /**
- * Deletes ("forgets") all users whose pending deletion is due (docs/users.md). Prints a receipt for each user, and the numbers
- * at the end. A receipt contains the first digits of the hash of the provider's id, as stored in `forgotten_users`, and the
- * internal id or `not linked`. It does not contain the provider's id. For `days` days, late events do not link these users
- * again.
+ * Deletes ("forgets") all users whose pending deletion is due (docs/users.md). Prints a receipt for each user, and at the end
+ * the number of users with each outcome. A receipt contains the first digits of the hash of the provider's id, as stored in
+ * `forgotten_users`, and the internal id or `not linked`. It does not contain the provider's id. For `days` days after the
+ * deletion, a late webhook event does not link the user again.
  */
 export async function forgetDueUsers(days: number): Promise<ExitCode> {
   const figures = { forgotten: 0, kept: 0, pending: 0 };

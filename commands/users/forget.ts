@@ -19,11 +19,11 @@ const USAGE = `npm run users:forget -- <internal id or id at the identity provid
   again. With 0 days, any registration links the user again. Asks for confirmation.
   --yes   does not ask for confirmation
   --due   deletes all users whose deletion was scheduled by an event and is now due (docs/users.md). Does not ask for
-          confirmation. Does not delete a user that exists again at the provider. Prints a receipt for each user.
+          confirmation. Does not delete a user if the provider has the user now. Prints a receipt for each user.
 
   Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables users,
   forgotten_users and pending_deletions.
-  Exit code: 0 deleted, 1 not deleted or uncertain, 2 the command did not start.`;
+  Exit code: 0 deleted, 1 not deleted, linked again or uncertain, 2 the command did not start.`;
 
 const FORGET_VARIABLES = z.extend(VARIABLES, z.pick(variables, { FORGOTTEN_USERS_DAYS: true }).shape);
 const RETRY = { seconds: 5 };
@@ -33,7 +33,7 @@ const MESSAGES: Readonly<Record<ForgetResult, string>> = {
   referenced:
     'Nothing was deleted, because a foreign key of another table refers to this user. Delete the rows that refer to the user first, or change the key to ON DELETE CASCADE or SET NULL (docs/users.md, "Forget a user").',
   relinked:
-    'The row was deleted, but the user has been linked again with a new internal id. The cause is a session token that was issued after the deletion or, if FORGOTTEN_USERS_DAYS is 0, any registration. Delete the user at the provider, wait until the tokens have expired, and run this command again.',
+    'The row was deleted, but the user has been linked again with a new internal id. The user has registered with a session token that was issued after the deletion. If FORGOTTEN_USERS_DAYS is 0, any other registration also links the user again. Delete the user at the provider, wait until the tokens have expired, and run this command again.',
   uncertain:
     'The row is deleted. The cache does not respond, so the cached id may exist until it expires (10 minutes, or USER_ID_CACHE_TTL_SECONDS). Run this command again when the cache is available.',
 };

@@ -29,7 +29,7 @@ export async function linkOf(eitherId: string): Promise<Link | undefined> {
   const [link, other] = await findLinks(eitherId);
   if (other !== undefined)
     throw new Error(
-      "This is the internal id of one user and the provider's id of another user. Pass the other id of the user that you mean.",
+      "This is the internal id of user A and the provider's id of user B. Pass the provider's id of A or the internal id of B.",
     );
   return link;
 }

@@ -125,7 +125,7 @@ async function main(): Promise<ExitCode> {
   );
   if (isApplied) process.stdout.write(`To undo this: npm run users:relink -- --rollback ${run}\n`);
   else process.stdout.write('Nothing was changed.\n');
-  if (!isComplete) process.stderr.write('Run the same command again to continue.\n');
+  if (!isComplete) process.stderr.write('Run the same command again.\n');
   return isComplete && collisions.length === 0 ? 0 : 1;
 }
 

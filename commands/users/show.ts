@@ -22,7 +22,9 @@ const CACHE_RETRY = { seconds: 3 };
 /** Returns the creation time of a link. The first 48 bits of a UUID v7 contain it, in milliseconds since 1970. */
 function createdAt(userId: string): string {
   const milliseconds = Number.parseInt(userId.replaceAll('-', '').slice(0, 12), 16);
-  return userId[14] === '7' ? new Date(milliseconds).toISOString() : 'unknown, because the row was imported';
+  return userId[14] === '7'
+    ? new Date(milliseconds).toISOString()
+    : 'unknown, because the internal id is not a UUID v7 (imported row)';
 }
 
 async function cacheLine(identityProviderUserId: string, userId: string | undefined): Promise<string> {
@@ -33,8 +35,8 @@ async function cacheLine(identityProviderUserId: string, userId: string | undefi
   }).catch(() => undefined);
   if (cached === undefined) return 'does not respond';
   if (cached.outcome !== 'hit') return 'no entry';
-  if (cached.userId === userId) return 'contains this id';
-  return `CONTAINS ${userId === undefined ? 'AN ID OF A USER WITHOUT A LINK' : 'ANOTHER ID'}: ${cached.userId}`;
+  if (cached.userId === userId) return 'contains the internal id';
+  return `CONTAINS ${userId === undefined ? 'AN ID, BUT THE USER IS NOT LINKED' : 'ANOTHER ID'}: ${cached.userId}`;
 }
 
 async function providerLine(identityProviderUserId: string): Promise<string> {

@@ -6,8 +6,8 @@ const Count = z.number().int().min(0);
 const State = z.strictObject({
   version: z.literal(3),
   /**
-   * Hash of the identity provider's secret key, the address of the database and the option `--since`. A cursor is valid only
-   * for a backfill with the same three values.
+   * Hash of three values: the identity provider's secret key, the address of the database and the option `--since`. A cursor is
+   * valid only for a backfill with the same values.
    */
   run: z.string(),
   /** Position in the provider's list of users (lib/users/paginate.ts). */
@@ -44,7 +44,7 @@ export function stateFile(path: string, run: string): StateFile {
         throw new UsageError(`${path} is not the state of a backfill. Pass another file with --state.`);
       if (state.run === run) return state;
       throw new UsageError(
-        `${path} belongs to a backfill of another identity-provider instance, database or --since. Finish that backfill, delete the file, or pass another file with --state.`,
+        `${path} belongs to a backfill with another IDP_SECRET_KEY, database or --since. Finish that backfill, delete the file, or pass another file with --state.`,
       );
     },
     write(state) {

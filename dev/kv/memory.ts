@@ -19,7 +19,8 @@ const maximumKeys = 100_000;
 /**
  * Returns an in-memory store that implements GET, SET with all options of Redis 7, DEL, EXISTS, MGET, TTL, PTTL, EXPIRE
  * without options, INCR, PING, ECHO, DBSIZE and FLUSHALL. Any other command fails with Redis's "unknown command" error.
- * Commands and transactions are atomic.
+ * No other command runs during a transaction. If a command of a transaction fails while it runs, the other commands still take
+ * effect, as in Redis.
  */
 export function memoryEngine(): KvEngine {
   const entries = new Map<string, Entry>();

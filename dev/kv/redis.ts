@@ -40,8 +40,8 @@ export function redisEngine(url: string): KvEngine {
 }
 
 /**
- * Converts an error that Redis returned into a CommandError. Returns every other error unchanged, because such an error, for
- * example a timeout, means that the store fails.
+ * Converts an error that Redis returned into a CommandError. Returns every other error unchanged. Such an error, for example a
+ * timeout, means that the store fails, and the server responds with a 503.
  */
 function toCommandError(error: unknown): unknown {
   return error instanceof Error && error.name === 'ReplyError' ? new CommandError(error.message) : error;

@@ -8,7 +8,9 @@ export interface KvEngine {
   /** Runs one command. Rejects with a CommandError if the command is invalid, and with another error if the store fails. */
   call(command: string, ...args: string[]): Promise<unknown>;
   /**
-   * Runs the commands as one atomic transaction and returns one reply for each command. Rejects with the same errors as `call`.
+   * Runs the commands as one transaction and returns one reply for each command. The reply to a command that fails while it runs
+   * contains the error. Rejects with a CommandError if Redis would discard the transaction (EXECABORT), for example because of
+   * an unknown command. Rejects with another error if the store fails.
    */
   transaction(commands: readonly (readonly [string, ...string[]])[]): Promise<KvReply[]>;
   close(): Promise<void>;

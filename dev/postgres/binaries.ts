@@ -32,8 +32,8 @@ export interface PostgresBinaries {
 const SymlinkList = z.array(z.object({ source: z.string(), target: z.string() }));
 
 /**
- * Returns the paths of the PostgreSQL programs that npm installed for this platform. If `user` cannot run these programs,
- * copies them and returns the paths of the copies.
+ * Returns the paths of the PostgreSQL programs that npm installed for this platform. If `user` has a `uid` and cannot run these
+ * programs, copies them and returns the paths of the copies.
  *
  * Throws if npm installed no PostgreSQL for this platform.
  */

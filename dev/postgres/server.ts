@@ -81,8 +81,8 @@ export async function startPostgres(options: PostgresOptions): Promise<EmbeddedP
   const cluster = locateCluster(path.resolve(options.folder));
   const running = await findRunning(cluster, options.signal);
   const server = running ?? (await launch(cluster, options));
-  // Registers an adopted server with the watchdog (watchdog.mjs), a process that ends the server when this process ends. A
-  // server from `launch` is already registered.
+  // Registers the server with the watchdog (watchdog.mjs), a process that ends the server when this process ends. `launch` has
+  // already registered its own server, and a second registration has no effect.
   const release = killOnExit(server.pid, 'SIGINT');
   // Marks the folder as used by this process. `findRunning` in another process reads this file.
   writeFileSync(path.join(cluster.folder, 'owner'), String(process.pid));
@@ -296,7 +296,8 @@ async function launchOn(
     'max_connections=200',
     ...(durable ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
   ];
-  // The log is a file and not a pipe, because the server may run for a moment after this process has ended.
+  // The log is a file and not a pipe. The server may run for a moment after this process has ended, and could then not write to
+  // a pipe.
   const log = openSync(cluster.log, 'w', 0o600);
   const child = spawn(
     postgres,

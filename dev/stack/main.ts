@@ -128,8 +128,8 @@ async function main(): Promise<void> {
   const interruption = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     // npm runs this program in a shell and forwards SIGINT and SIGTERM to the process of the shell. If the shell has replaced
-    // itself with this program, one Ctrl-C arrives as two signals, one from the terminal and one from npm. A third signal is
-    // therefore a second Ctrl-C, and ends this process immediately.
+    // itself with this program, one Ctrl-C arrives as two signals, one from the terminal and one from npm. A second signal may
+    // therefore belong to the first Ctrl-C. A third signal cannot, and ends this process immediately.
     let count = 0;
     process.on(signal, () => {
       interruption.abort(new Error('interrupted'));

@@ -28,7 +28,9 @@ export function startProgram(
   const child = spawn(process.execPath, args, {
     cwd: projectFolder,
     env: { ...process.env, ...environment },
-    detached: true, // Ctrl-C reaches only this process, which stops Next.js before its dependencies
+    // A detached process does not get the signal of Ctrl-C. The local stack can therefore stop Next.js before it stops the
+    // database and the other servers that Next.js uses.
+    detached: true,
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   const group = child.pid === undefined ? undefined : -child.pid;

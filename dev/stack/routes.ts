@@ -5,7 +5,7 @@ const INTERVAL_MS = 1_000;
 
 /**
  * Keeps lib/routing/routes.ts up to date while the development server runs. Compares routes.ts with the files in app/ every
- * second, because a recursive file watcher is not reliable on every supported version of Node.js. If consecutive comparisons
+ * second, because recursive file watchers are unreliable in some supported versions of Node.js. If consecutive comparisons
  * fail with the same message, prints the message once. Returns a function that stops the updates.
  */
 export function updateRoutes(print: (message: string) => void = console.error): () => void {

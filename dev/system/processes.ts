@@ -69,9 +69,9 @@ export async function waitUntil(
 }
 
 /**
- * Terminates a process, or a process group if the id is negative. Sends the signal of each step and waits for at most the
- * `milliseconds` of that step. Then sends SIGKILL. Resolves when the process, or every process of the group, has ended. Rejects
- * if a process still runs 5 s after SIGKILL.
+ * Terminates a process, or a process group if the id is negative. In each step, sends the signal and waits up to `milliseconds`
+ * for the end of the process. Sends SIGKILL if the process still runs after the last step. Resolves as soon as the process, or
+ * every process of the group, has ended. Rejects if a process still runs 5 s after SIGKILL.
  */
 export async function endProcess(
   pid: number,

@@ -13,12 +13,12 @@ import * as schemas from './schemas';
  *
  * An operation lists every possible response to its method and path. OpenAPI's `default` response is not used, so each
  * operation also lists the responses that the HTTP server can send to any request (400, 408, 417, 431). The extension field
- * `x-elsewhere` lists the responses to other methods, and to other paths below the path prefixes of the API, such as 404 and
- * 405. The tests check that this document describes each API response that they receive.
+ * `x-elsewhere` lists the responses, such as 404 and 405, to other methods and to other paths below the path prefixes of the
+ * API. The tests check that this document describes each API response that they receive.
  */
 
 const ID_FORMAT =
-  'Case-sensitive, and white space is not trimmed. Well-formed Unicode without NUL, at most 255 code points.';
+  'Case-sensitive, and white space is not trimmed. Well-formed Unicode without NUL, at most 255 characters (code points).';
 
 const { ErrorBody, ...described } = schemas;
 const DESCRIPTIONS: Readonly<Record<keyof typeof described, string>> = {
@@ -26,7 +26,8 @@ const DESCRIPTIONS: Readonly<Record<keyof typeof described, string>> = {
   InternalUserId:
     'The internal id of a user, which never changes. A UUID in lower case. The service creates version 7.',
   RegisterUserRequest: 'The user to register. Other fields and the content type are ignored.',
-  UserLink: 'The link between an identity-provider user and an internal user. Each user has exactly one.',
+  UserLink:
+    'The link between an identity-provider user and an internal user. An identity-provider user has at most one link.',
   AuthenticatedContext: 'The authenticated user of the request.',
   WebhookEvent:
     'A JSON object. The service reads only `type` and `data.id`. If a key occurs twice, the last value counts. In an event of ' +
@@ -70,7 +71,8 @@ const timed = (schema: z.ZodMiniType) => {
     description:
       'How the service processed the request. `cache` is the result of the cache lookup of the caller (`bypass`: the cache ' +
       'did not respond). `caller` states whether the internal user of the caller was `created` or `existing`. `registered` ' +
-      'states whether the user in the request was `created` or `existing`, or is `forgotten`: an operator has deleted the user, and the request had no effect.',
+      'states whether the user in the request was `created` or `existing`. If it is `forgotten`, the user was not registered, ' +
+      'because an operator has deleted the user or has moved the user to another id.',
   });
   return { 'server-timing': schema };
 };
@@ -110,7 +112,8 @@ const badRequest = failure(
 );
 const unauthorized = failure(
   'Unauthorized',
-  'There is no verified session, or an operator has deleted the user. The service checks the session before the body.',
+  'There is no verified session, or the service does not accept its user, because an operator has deleted the user since the ' +
+    'session token was issued or has moved the user to another id. The service checks the session before the body.',
   'Unauthorized',
 );
 const notFound = failure(
@@ -147,7 +150,8 @@ const headersTooLarge = failure(
 );
 const internalServerError = failure(
   'InternalServerError',
-  'An unexpected error, for example because the database is unavailable. The request has no partial effect and can be repeated.',
+  'An unexpected error, for example because the database is unavailable. The request can be repeated, even if the service has ' +
+    'already registered a user.',
   'Internal Server Error',
   timed(z.optional(timing(cacheAndCaller))),
 );
@@ -240,7 +244,8 @@ const deliveryResponses: ZodOpenApiResponsesObject = {
   200: {
     id: 'Acknowledged',
     description:
-      'The event was verified and processed. A `user.created` with a `data.id` registered the user, unless an operator has deleted the user. Other events do not change users.',
+      'The event was verified and processed. A `user.created` with a `data.id` registered the user, unless `registered` in ' +
+      '`server-timing` is `forgotten`. Other events do not change users.',
     headers: headers(timed(z.optional(timing(registered('created|existing|forgotten'))))),
     content: json(schemas.Acknowledgment, { acknowledgment: { received: true, eventType: 'user.created' } }),
   },
@@ -288,8 +293,8 @@ export const openApiDocument = () =>
         'Links users of the identity provider to internal user ids. The first request with a session, a call of ' +
           "`/auth/v1/register` or the provider's webhook creates the link, whichever comes first.",
         '`HEAD` is `GET` without the body. Query parameters have no effect. `x-elsewhere` lists the responses to other ' +
-          'methods and to other paths below `/auth`, `/health`, `/users` and `/webhooks`. Responses also have the headers of ' +
-          'HTTP and security headers, which are not described here.',
+          'methods and to other paths below `/auth`, `/health`, `/users` and `/webhooks`. This document describes ' +
+          'neither general HTTP headers, such as `date`, nor security headers.',
         'On a serverless platform, the platform itself responds with 408, 417 and 431, in its own format.',
       ].join('\n\n'),
       license: { name: 'MIT', identifier: 'MIT' },

@@ -15,7 +15,7 @@ export class TransientError extends Error {
 
 /** Limits and callbacks of `retry`. */
 export interface RetryOptions {
-  /** Maximum time until the last attempt starts. The pauses that the server requested do not count. */
+  /** A delay that the server did not request must end within this time after the start. Requested pauses do not count. */
   readonly seconds: number;
   /** Called before each delay with the message of the error and the length of the delay. */
   readonly onWait?: (reason: string, seconds: number) => void;
@@ -27,8 +27,9 @@ export interface RetryOptions {
 
 const FIRST_DELAY_SECONDS = 0.5;
 const MAX_DELAY_SECONDS = 15;
-/** Maximum number and maximum length of the pauses that a server may request during one call of `retry`. */
+/** Maximum number of pauses that a server may request during one call of `retry`. */
 const MAX_PAUSES = 60;
+/** Maximum length of each of these pauses. */
 const MAX_PAUSE_SECONDS = 300;
 
 /**
@@ -36,7 +37,8 @@ const MAX_PAUSE_SECONDS = 300;
  * Otherwise, the delay starts at 0.5 s and doubles up to 15 s.
  *
  * Immediately rethrows an error that is not a TransientError. Throws the last TransientError in these cases:
- * - The next delay would end after the time limit `seconds`. Pauses that the server requested do not count toward this limit.
+ * - The error has no `retryAfterSeconds`, and the next delay would end after the time limit `seconds`. Pauses that the server
+ *   requested do not count toward this limit.
  * - The server requests a pause of more than 300 s, or more than 60 pauses.
  */
 export async function retry<T>(

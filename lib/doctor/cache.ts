@@ -118,7 +118,7 @@ async function checkWrite(): Promise<CheckResult> {
     }
     return failure(
       `a written value cannot be read within ${REPLICATION_MS / 1_000} s`,
-      'Use a store without replicas. If this store has none, use a different store',
+      'Use a store without read regions. If this store has no read regions, use a different store',
     );
   } catch (error) {
     if (NOT_PERMITTED.test(storeErrorOf(error)))
@@ -151,7 +151,7 @@ export async function checkCache(): Promise<NamedCheck[]> {
     ? await settle(() => withKvRetry((kv) => kv.ping()), explain)
     : { failed: skipped(INVALID_VARIABLES) };
   const responds = 'value' in connected;
-  const notConnected = skipped('the cache does not respond');
+  const notConnected = skipped('the first check of the cache did not succeed');
   return [
     await check('cache', () => (responds ? ok('responds') : connected.failed)),
     await check('cache write', () => (responds ? checkWrite() : notConnected)),

@@ -19,9 +19,9 @@ const ROUNDS = 5;
 
 /**
  * Reads most facts for the checks in one query, from system catalogs that every role may read. `process` is the id of the
- * PostgreSQL process that serves the connection. `isUnique` is true if `identity_provider_user_id` alone has a unique index
- * that ON CONFLICT can use. Such an index is valid, not deferrable and not partial. `missingFunctions` are the functions that
- * do not exist or that the role may not execute.
+ * PostgreSQL process that serves the connection. `isUnique` is true if ON CONFLICT can use a unique index whose only column is
+ * `identity_provider_user_id`. Such an index is valid, not deferrable and not partial. `missingFunctions` are the functions
+ * that do not exist or that the role may not execute.
  */
 const FACTS = `
   SELECT format('%I', current_user) AS role,
@@ -177,12 +177,12 @@ function checkMigrations({
   if (failed.length > 0)
     return failure(
       `failed: ${failed.join(', ')}`,
-      `Correct the cause. Then run npx prisma migrate resolve --rolled-back ${failed[0]}, or set rolled_back_at in the row of this migration in _prisma_migrations. Then run npm run db:deploy`,
+      `Correct the cause. Then run npx prisma migrate resolve --rolled-back ${failed[0]}, or set rolled_back_at in its row in _prisma_migrations. Do this for each failed migration. Then run npm run db:deploy`,
     );
   if (edited.length > 0)
     return failure(
-      `edited after it was applied: ${edited.join(', ')}`,
-      'Restore the file, and make the change in a new migration',
+      `applied and then edited: ${edited.join(', ')}`,
+      'Restore each file, and make the change in a new migration',
     );
   if (pending.length > 0) return failure(`pending: ${pending.join(', ')}`, apply);
   return ok(`all ${migrations.length} migrations are applied`);
@@ -257,8 +257,9 @@ async function checkPooler({ announcedProcess, process, maxConnections }: Facts)
 const Process = z.tuple([z.object({ pid: z.number() })]);
 
 /**
- * Opens a transaction on a second connection. Returns true if both connections then use the same PostgreSQL process, or if the
- * first connection has changed its process.
+ * Returns true if a PostgreSQL process serves both connections, or if the process of the first connection changes. Without
+ * transaction pooling, neither happens, because each connection has a process of its own. The transaction makes the second
+ * connection keep one process during the comparison.
  */
 const poolsByTransaction = (): Promise<boolean> =>
   withConnection((one) =>

@@ -16,7 +16,10 @@ import { ENV_GROUPS, tryParse } from './variables';
 
 type KeysResult = Settled<readonly InstanceKey[]>;
 
-/** Timeout of one call. It is shorter than the timeout of a check. A check can therefore report that a call timed out. */
+/**
+ * Timeout of one call. It is shorter than the timeout of a check. Otherwise, the check would end before it can report that the
+ * call timed out.
+ */
 const CALL_TIMEOUT_MS = TIMEOUT_MS - 500;
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : errorCode(error));

@@ -9,7 +9,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   IDP_PUBLISHABLE_KEY: `${DASHBOARD}: the publishable key`,
   IDP_WEBHOOK_SIGNING_SECRET:
     "Copy the signing secret, including whsec_, from the webhook endpoint's page in the dashboard",
-  IDP_JWT_KEY: `${DASHBOARD}: the JWT public key in PEM format, including its first and last line. Or unset it`,
+  IDP_JWT_KEY: `${DASHBOARD}: the JWT public key in PEM format, including its first and last line. Or unset IDP_JWT_KEY`,
   IDP_AUTHORIZED_PARTIES: 'List the origins of your frontends without a path: https://app.example.com',
   DATABASE_URL: 'Set it to the connection string of your PostgreSQL database. A pooler is fine',
   KV_REST_API_URL: "Set it to the https:// URL of the store's REST API, not to its redis:// URL",

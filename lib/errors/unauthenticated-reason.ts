@@ -1,6 +1,6 @@
 /**
- * Reasons for a 401 of lib/guard.ts. They appear in the log and never in a response. Alerts may rely on these values.
- * docs/troubleshooting.md describes how to handle each of them.
+ * Reasons for a 401 of lib/guard.ts. They appear in the log and never in a response. Do not rename them, because alerts may
+ * depend on them. docs/troubleshooting.md describes how to handle each of them.
  */
 export const UNAUTHENTICATED_REASONS = [
   'no-credential',

@@ -8,7 +8,7 @@ import { HttpError } from './error';
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // Applications that copy this file from the registry may use TypeScript 5, which does not compile `for await` here.
+  // Applications copy this file (registry/). In TypeScript 5, `ReadableStream` by default has no iterator for `for await`.
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   try {
     reader = request.body?.getReader();

@@ -23,9 +23,9 @@ const IMAGES = 'https://img.clerk.com';
 const BOT_PROTECTION = 'https://challenges.cloudflare.com';
 
 /**
- * Returns the policy of one response. It allows scripts with the nonce, and the scripts that those scripts load. It allows only
- * hosts that the provider's instance needs. The SDK's own `contentSecurityPolicy` option is not used, because it always adds
- * payment, map and telemetry hosts. A unit test compares this policy with the SDK's policy.
+ * Returns the policy of one response. It allows scripts with the nonce, and the scripts that those scripts load. Apart from the
+ * service itself, it allows only hosts that the provider's instance needs. The SDK's own `contentSecurityPolicy` option is not
+ * used, because it always adds payment, map and telemetry hosts. A unit test compares this policy with the SDK's policy.
  */
 export function contentSecurityPolicy({ nonce, frontendApi, sameOrigin, development }: Sources): string {
   const provider = sameOrigin

@@ -39,9 +39,9 @@ function serverTiming({ cache, caller, registered }: RequestLogFields): string {
 }
 
 /**
- * Creates a route from a handler. An error of the handler becomes a JSON response. Every response has an `x-request-id` and
- * `cache-control: no-store`, and every request has one log line. If the handler calls `redirect()` or `notFound()`, Next.js
- * creates the response, without these headers and without the log line.
+ * Creates a route from a handler. An error of the handler becomes a JSON response. If the handler calls `redirect()` or
+ * `notFound()`, Next.js creates the response. Every other response has an `x-request-id` and `cache-control: no-store`, and its
+ * request has one log line.
  *
  * The log line contains `path`, the folder of the route, for example `/notes/v1/[noteId]`. Without `path`, it contains only the
  * API root (the first segment of the URL path), because other segments may be personal data. With `quiet`, the log line has the

@@ -90,8 +90,8 @@ export function writeAuthState(headers: Headers, { user, reason, ...sdk }: AuthS
 }
 
 /**
- * Returns the user of the verified session of a request, or the reason why there is no such user. Ignores a user without a
- * valid proof of the middleware, because a client can set these headers on a path that the middleware does not handle.
+ * Returns the user of the verified session of a request, or the reason why there is no such user. Ignores the user header if the
+ * proof header is absent or invalid, because a client can set the user header on a path that the middleware does not handle.
  */
 export function readVerdict(headers: Pick<Headers, 'get' | 'has'>): Verdict {
   const encodedUser = headers.get(USER);

@@ -17,7 +17,7 @@ const STANDSTILL_MS = 1_000;
 
 /**
  * Runs the SDK's middleware. Rejects if the middleware fails or exceeds the time limit. If the process stood still in the
- * meantime, the time limit starts again, because a valid session must not get a 401 for that reason.
+ * meantime, the time limit starts again. Otherwise, the standstill would exceed the limit, and a valid session would get a 401.
  */
 export async function runSdk(
   sdk: NextMiddleware,
@@ -46,9 +46,9 @@ export type Authenticate = (
 /**
  * Creates the function that authenticates API requests with the SDK's middleware, and caches verified sessions.
  *
- * If the SDK fails to process a credential, the function returns the auth state of a request without a credential, but with the
- * reason `not-verified`. The function gets that state from the SDK once and reuses it, because the state is the same for every
- * request without a credential. If the SDK cannot supply that state, the function rejects.
+ * The auth state is the same for every request without a credential, so the function gets this state from the SDK once and
+ * reuses it. If the SDK fails to process a credential, the function returns this state with the reason `not-verified`. The
+ * function rejects if the SDK cannot supply this state.
  */
 export function authenticator(sdk: NextMiddleware, warn: (fields: object) => void): Authenticate {
   const sessions = sessionCache();

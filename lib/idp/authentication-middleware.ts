@@ -48,7 +48,8 @@ async function headersForRoute(
   // If a client sends this header, Next.js responds with 200 `{}` instead of running the route
   // (https://github.com/vercel/next.js/pull/45772).
   headers.delete('x-middleware-prefetch');
-  // The SDK's `auth()` compares the bearer token with the token of the auth state.
+  // The SDK's `auth()` reads the type of the token from this header. The route must therefore get exactly the token that the
+  // SDK's middleware has checked, or no token.
   if (credential?.header === 'authorization') headers.set('authorization', credential.value);
   else if (!OWN_BEARER.test(request.nextUrl.pathname)) headers.delete('authorization');
   if (state) writeAuthState(headers, rejectionReason ? { ...state, reason: rejectionReason } : state);

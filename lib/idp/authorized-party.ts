@@ -10,8 +10,8 @@ export const namesForeignParty = (azp: unknown, authorizedParties: readonly stri
 
 /**
  * Response header that reports a token of a foreign party, which is an origin that is not in IDP_AUTHORIZED_PARTIES. Only the
- * page handler in middleware.ts sets this header. lib/idp/authentication-middleware.ts then runs Clerk's SDK again without
- * a session, so a client never receives this response.
+ * page handler in middleware.ts sets this header. lib/idp/authentication-middleware.ts discards such a response and runs
+ * Clerk's SDK again, without the session cookies. The client receives only the second response.
  */
 const FOREIGN_PARTY = 'x-foreign-party';
 

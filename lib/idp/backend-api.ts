@@ -3,7 +3,7 @@ import { TransientError } from '../concurrency/retry';
 import { parseEnvironmentSubset, variables } from '../env';
 import { parseJson } from '../http/body';
 
-/** The fields of a provider's user that this service reads. It does not read names or e-mail addresses. */
+/** A user of the provider. This service does not read names or e-mail addresses. */
 export interface ProviderUser {
   readonly id: string;
   /** Milliseconds since the epoch. */
@@ -62,9 +62,9 @@ function codeOf(body: unknown): string {
 /**
  * Sends a GET request to the Backend API and parses the response. Times out after 20 s by default.
  *
- * Throws a TransientError for a rate limit, a timeout, a server error or a network error. Throws an Error for any other
- * status, and for a body that does not match the schema. Does not use the SDK, because the SDK makes a second request to count
- * the users, parses all fields of the users and has no timeout.
+ * Throws a TransientError for a timeout, a network error, or the status 408, 429 or 5xx. Throws an Error for any other status
+ * except 200, and for a body that does not match the schema. Does not use the SDK. To list users, the SDK would also send a
+ * request that counts them, and parse all their fields. It has no timeout.
  */
 export async function backendApiGet<T>(
   schema: z.ZodMiniType<T>,

@@ -14,17 +14,14 @@ export type Credential =
   | undefined;
 
 /**
- * A JWT (RFC 7519) without padding, and without text before or after it. With more text, the SDK's middleware and the SDK's
- * `auth()` may read different tokens from the value. A token that is not a session token could then be accepted. A JWT begins
- * with `ey`, because its header is a JSON object in base64url. API keys and machine tokens begin with other characters.
+ * A JWT (RFC 7519) without padding, and without text before or after it. The SDK recognizes OAuth and machine JWTs only in this
+ * form. With padding or more text, the SDK could accept such a JWT as a session token. A JWT begins with `ey`, because its
+ * header is a JSON object in base64url. API keys and opaque machine tokens begin with other characters.
  */
 const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
 /** A bearer token. The word `Bearer` is optional, as in the SDK. */
 const BEARER = /^(?:Bearer +)?(\S+) *$/i;
-/**
- * An Authorization header with another scheme, for example for a proxy. It is ignored, because the request may have a session
- * cookie.
- */
+/** An Authorization header with another scheme. It may be meant for a proxy, so it does not replace a session cookie. */
 const OTHER_SCHEME = /^(?!Bearer )\S+ +\S/i;
 
 interface Cookie {
@@ -62,7 +59,7 @@ function limitCookies(headers: Headers): void {
   headers.set('cookie', cookieHeader(ordered.slice(0, MAX_COOKIES)));
 }
 
-/** Copies the headers of a request. Omits headers that only the SDK or this service sets, and limits the cookies. */
+/** Copies the headers of a request. Omits headers that a client must not set, and limits the cookies. */
 export function stripSdkHeaders(given: Headers): Headers {
   const headers = new Headers(given);
   limitCookies(headers);
@@ -106,8 +103,7 @@ function originMatchesHost(origin: string, headers: Headers): boolean {
  * - Any other request with an `Origin` passes if that origin is an authorized party (IDP_AUTHORIZED_PARTIES). If the request
  *   has no `Sec-Fetch-Site`, an origin with the host of the request passes too.
  * - Any other request without an `Origin` passes if the user started it (`Sec-Fetch-Site: none`). It also passes if it has no
- *   `Sec-Fetch-Site`, because current browsers send that header with each request that a page triggers over HTTPS or to
- *   localhost.
+ *   `Sec-Fetch-Site`, because a page in a current browser cannot trigger such a request over HTTPS or to localhost.
  */
 function passesCsrfCheck(method: string, headers: Headers, authorizedParties: readonly string[]): boolean {
   const site = headers.get('sec-fetch-site');
@@ -132,8 +128,8 @@ function sessionCookies(headers: Headers): Credential {
 /**
  * Returns the credential of an API request. If the credential is not allowed, returns the reason instead. If the request has no
  * credential, returns neither a credential nor a reason. A bearer token takes precedence over cookies, even if it is malformed.
- * Treats API keys and machine tokens as malformed, because the SDK would call the provider's API with the secret key to verify
- * them.
+ * Treats API keys and opaque machine tokens as malformed. Otherwise, any client could make the SDK call the provider's API with
+ * the secret key, because the SDK verifies such tokens there.
  */
 export function extractCredential(
   { method, headers }: Pick<Request, 'method' | 'headers'>,

@@ -34,7 +34,8 @@ const HandshakeHeader = z.object({
 /**
  * Returns true if a text has the form of a handshake token, which is a JWT. In a handshake, the SDK redirects the browser to
  * the provider to renew a session. The provider redirects the browser back with such a token, or with a nonce that the SDK
- * exchanges for cookies. If the text has another form, the SDK prints the text in an error message.
+ * exchanges for cookies. The SDK must not get any other text, because it would print that text in an error message. A client
+ * could then write to the log.
  */
 function isHandshakeShaped(token: string): boolean {
   const [header, ...rest] = token.split('.');
@@ -66,10 +67,10 @@ function pathOf(given: URL): string {
 }
 
 /**
- * Returns a copy of a page request. The copy lacks the parameter that makes the SDK send the session to another host if the
- * keys are test keys. The copy also lacks the header and the cookies that make the SDK call the provider with the secret key.
- * The copy keeps the nonce of a handshake, although the SDK calls the provider to exchange the nonce. The caller of this
- * function must therefore set a time limit.
+ * Returns a copy of a page request. The copy lacks `__clerk_redirect_url`. With test keys, this parameter would make the SDK
+ * send the session to another host. The copy also lacks the header and the cookies that make the SDK call the provider with the
+ * secret key. The copy keeps the nonce of a handshake, although the SDK calls the provider to exchange the nonce. The caller of
+ * this function must therefore set a time limit.
  */
 export function sanitizePageRequest(request: NextRequest): NextRequest {
   const url = new URL(request.url);

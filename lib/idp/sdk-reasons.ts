@@ -1,9 +1,9 @@
 import type { UnauthenticatedReason } from '../errors/unauthenticated-reason';
 
 /**
- * Maps the reason for which the middleware of Clerk's SDK rejects a credential to a reason of this service. A reason of the SDK
- * that is not listed becomes `not-verified`. Examples are an error of the SDK, missing keys, and a reason that a later version
- * of the SDK adds. tests/unit/sdk-reasons.test.ts compares this list with the enumerations of the installed SDK.
+ * Reasons of this service by the reason that the middleware of Clerk's SDK reports for a rejected credential. A reason of the
+ * SDK that is not listed becomes `not-verified`. Examples are an error of the SDK, missing keys, and a reason that a later
+ * version of the SDK adds. tests/unit/sdk-reasons.test.ts compares this list with the enumerations of the installed SDK.
  */
 const MEANINGS = new Map<string, UnauthenticatedReason>([
   ['token-invalid', 'malformed'],
@@ -21,7 +21,7 @@ const MEANINGS = new Map<string, UnauthenticatedReason>([
   ['session-token-iat-in-the-future', 'not-yet-valid'],
   ['token-invalid-signature', 'wrong-key'],
   ['jwk-kid-mismatch', 'wrong-key'],
-  // Another instance issued the token. The installed version of the SDK does not have this reason yet.
+  // Another instance issued the token. Only later versions of the SDK have this reason, so the test makes an exception for it.
   ['token-invalid-issuer', 'wrong-key'],
   ['token-invalid-authorized-parties', 'wrong-party'],
   ['dev-browser-missing', 'incomplete-cookies'],

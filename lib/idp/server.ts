@@ -1,6 +1,7 @@
 /**
- * The only module that imports server functions of the provider's SDK, except lib/idp/authentication-adapter.ts, which the
- * service does not use. The two imports come before the SDK, because the SDK reads its keys and binds `fetch` when it is loaded.
+ * Exports the server functions of the provider's SDK. Other modules of the service must not import them from the SDK directly.
+ * The two imports below set the SDK's keys and replace `fetch`. They come first, because the SDK reads its keys and binds
+ * `fetch` when it is loaded.
  */
 import './sdk-environment';
 import './backend-api-timeout';

@@ -33,8 +33,8 @@ const keyOf = ({ header, value }: NonNullable<Credential>) => hash('sha256', JSO
  *   accepted until the token expires (by default after 60 s).
  * - Without IDP_JWT_KEY, the SDK gets the signing keys from the provider. After the provider withdraws a key, cached tokens
  *   that were signed with that key are accepted for up to 60 s longer than without a cache.
- * - Of the headers that a client sends with an API request, the SDK gets only the credential. The cache key is the digest of
- *   the credential, so different credentials have different entries.
+ * - The result for an API request depends only on the credential, because the SDK gets no other header of the client. The cache
+ *   key is the digest of the credential, so different credentials have different entries.
  * - Rejected credentials are not cached.
  * - An entry expires when its token expires, or after 60 s if that is earlier. Entries exist only in the memory of this
  *   process.
@@ -48,9 +48,9 @@ export function sessionCache(): SessionCache {
     maxSize: MAX_BYTES,
     sizeCalculation: ({ signature, user }) => ENTRY_BYTES + signature.length + user.length,
     ttl: MAX_AGE_MS,
-    // Reads the clock for each lookup. By default, the cache reuses the time of the last reading until a timer of 1 ms fires. No
-    // timer fires while the platform suspends a serverless function (the whole process). The first lookup after the suspension
-    // could then use the time before it.
+    // Reads the clock for each lookup. By default, the cache reuses the time of the last reading until a timer of 1 ms fires.
+    // No timer fires while the platform suspends a serverless function (the whole process). The first lookup after a suspension
+    // could then use a time before the suspension, and return an expired session.
     ttlResolution: 0,
     // The expiry of a token is a wall-clock time, and a monotonic clock stops while a serverless function is suspended.
     perf: { now: () => Date.now() },
@@ -58,7 +58,8 @@ export function sessionCache(): SessionCache {
   return {
     get: (credential) => sessions.get(keyOf(credential)),
     set(credential, session) {
-      // If the cookies contain several tokens, the SDK chooses one of them for each request, so the result is not cached.
+      // If the cookies contain several tokens, the SDK chooses one of them. The expiry of that token is not known here, so the
+      // session is not cached.
       if (credential.token === undefined) return;
       const ttl = Math.min(timesOf(credential.token).exp * 1000 - Date.now(), MAX_AGE_MS);
       if (ttl > 0) sessions.set(keyOf(credential), session, { ttl });

@@ -3,14 +3,14 @@ import type { Transaction } from '../storage/database';
 
 // A forgotten user is one that an operator has deleted. The table `forgotten_users` has an entry for the user: a keyed hash of
 // the identity-provider user id, the time of the deletion and an expiry. The statement that links users (lib/linking/links.ts)
-// skips these ids.
+// skips forgotten users.
 //
 // The key is a random value in the database (`forgotten_users_key`), not derived from a secret of the environment. All
 // processes and commands must have the same key, but an instance of the identity provider may have several valid secret keys,
 // and secrets are rotated. If the key were derived from a secret, a process with another secret would link the forgotten
 // user again, without an error or a log line. Because the key is in the database, a full copy of the database shows whether a
-// known id was forgotten. A copy without `forgotten_users_key` does not show this. The role of the service may read neither of
-// the two tables.
+// known id was forgotten. A copy without `forgotten_users_key` does not show this. The role of the service cannot read the two
+// tables, but can call SQL functions that read them with the privileges of their owner.
 
 const Found = z.array(z.object({ id: z.string(), until: z.number() }));
 

@@ -9,9 +9,9 @@ const database = async () => (await import('../storage/database')).database();
 const Found = z.array(z.object({ user: z.string(), id: z.nullable(z.guid()) }));
 
 /**
- * Returns a map from identity-provider user id to internal id for the linked users. A previous id is an id that a user had
- * before `users:relink` (lib/users/relink.ts). Its value is the internal id of the user until the previous id expires, and null
- * after that. Runs one statement. Passes database errors through.
+ * Returns a map from identity-provider user ids to internal ids. The map omits ids that are not linked. It contains previous
+ * ids, which are the identity-provider user ids that users had before `users:relink` (lib/users/relink.ts). The value of an
+ * expired previous id is null. Runs one statement. Passes database errors through.
  */
 export async function linkedUserIds(
   identityProviderUserIds: readonly string[],
@@ -26,13 +26,13 @@ export async function linkedUserIds(
 const Inserted = z.array(z.object({ id: z.guid() }));
 
 /**
- * Inserts links for users that have none and are not forgotten (lib/linking/forgotten.ts), and returns the internal ids of the
- * inserted rows. PostgreSQL returns a row only to the statement that inserted it. `issuedAt` is the issue time of the session
- * token that requests the link, in seconds since 1970. For a forgotten user, a token that was issued after the deletion links
- * the user.
+ * Inserts links for users that have none, and returns the internal ids of the inserted rows. If a concurrent call inserts the
+ * link of a user, only that call returns the id. Skips a forgotten user (lib/linking/forgotten.ts), unless the session token
+ * that requests the link was issued after the user was forgotten. `issuedAt` is the issue time of that token, in seconds since
+ * 1970, or null without a token.
  *
- * The statement is SQL because Prisma plans `createManyAndReturn` on each call. It names the conflict target, so that the
- * statement fails instead of creating a second link if the unique key is missing.
+ * The statement is raw SQL, because Prisma would compute a query plan for each call of `createManyAndReturn`. The statement
+ * names the conflict target. If the unique key is missing, the statement therefore fails instead of creating a second link.
  */
 export async function insertLinks(
   identityProviderUserIds: readonly string[],
@@ -49,8 +49,8 @@ export async function insertLinks(
 
 /**
  * SQLSTATEs of a statement that lost a race against another transaction: `40001` serialization failure, `40P01` deadlock,
- * `23505` unique violation while the unique index is rebuilt (REINDEX CONCURRENTLY), or because another transaction has replaced
- * the id since the lookup.
+ * `23505` unique violation. An insert with ON CONFLICT can get a `23505` while REINDEX CONCURRENTLY rebuilds the unique index,
+ * or if the command `users:relink` of identity-link replaces the inserted id at the same time.
  */
 const RETRYABLE_SQLSTATES: ReadonlySet<string | undefined> = new Set(['40001', '40P01', '23505']);
 const MAX_ATTEMPTS = 5;
@@ -79,8 +79,8 @@ export interface Linked {
  *
  * Runs one statement if all users are already linked. Otherwise, runs a second statement that inserts the missing links, and a
  * third that counts the forgotten users if some links were not inserted. If several calls link a user at the same time, the
- * unique key lets only one of them insert the row. Passes database errors through. After an error, some users may be linked,
- * and the call can be repeated. `users:backfill` passes up to 500 ids.
+ * unique key lets only one of them insert the row. Passes database errors through. After an error, the links may already exist,
+ * because each statement is committed separately. The call can be repeated. `users:backfill` passes up to 500 ids.
  */
 export async function linkMany(identityProviderUserIds: readonly string[]): Promise<Linked> {
   return retryOnConflict(async () => {

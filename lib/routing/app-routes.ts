@@ -19,7 +19,7 @@ function routeOf(file: string): string | undefined {
   return `/${segments.filter((segment) => segment !== '.' && !NOT_IN_PATH.test(segment)).join('/')}`;
 }
 
-/** Returns the sorted paths of all pages or of all API routes in `app`. */
+/** Returns the sorted paths of the pages or of the API routes in `app`, without the routes in `NOT_LISTED`. */
 function routesOf(kind: 'page' | 'route'): string[] {
   const name = new RegExp(`^${kind}\\.(?:tsx?|jsx?)$`);
   const routes = readdirSync('app', { recursive: true, encoding: 'utf8' })
@@ -34,7 +34,7 @@ const listOf = (name: string, routes: readonly string[]) =>
 ${routes.map((route) => `  '${route}',\n`).join('')}] as const;
 `;
 
-/** Returns the content of `ROUTES_FILE`, which lists the paths of all pages and API routes in `app`. */
+/** Returns the content that `ROUTES_FILE` must have. It lists the pages and the API routes that `routesOf` returns. */
 function generateRoutes(): string {
   const routes = routesOf('route');
   return `// biome-ignore-all format: one entry per line, so that additions do not conflict

@@ -22,13 +22,13 @@ const PAGE = new RegExp(`^${anyOf(PAGES)}/?$`);
 const DOCUMENT = /^\/openapi\.json$/;
 
 /**
- * Returns true if the path is a page. Clerk's SDK may redirect a browser to the identity provider only on pages, to renew
- * the session. The middleware authenticates requests to any other path in the same way as API requests, so a new path is
- * protected by default. A path that matches both a page and an API route counts as the API route.
+ * Returns true if the path is a page. On a page, Clerk's SDK may redirect the browser to the identity provider to renew the
+ * session. On any other path, the middleware allows no redirect and authenticates requests in the same way as API requests, so
+ * a new path is protected by default. A path that matches both a page and an API route counts as the API route.
  */
 export const isPage = (pathname: string): boolean => PAGE.test(pathname) && !API_ROUTE.test(pathname);
 
-/** Returns true if every response at this path is JSON, and false for a page whose first segment is an API root. */
+/** Returns true for the OpenAPI document, and for paths at or below an API root, except pages. All responses there are JSON. */
 export const isApi = (pathname: string): boolean =>
   DOCUMENT.test(pathname) || (API.test(pathname) && !isPage(pathname));
 
@@ -53,7 +53,7 @@ const isNeedlesslyEncoded = (pathname: string): boolean =>
     NEEDLESSLY_ENCODED.test(String.fromCharCode(Number.parseInt(octet.slice(1), 16))),
   );
 
-/** A path that starts with a slash. It does not contain consecutive slashes, backslashes, `?`, `#` or control characters. */
+/** A path that starts with a slash. It does not contain `//`, a backslash, `?`, `#` or a control character. */
 const SEGMENTS = /^\/(?:[^/\\?#\p{Cc}]+\/)*[^/\\?#\p{Cc}]*$/u;
 /** Paths that Next.js serves as aliases of a route, and the segments `.` and `..`. */
 const ALIAS = /\.rsc$|\.segments(?:\/|$)|\/\.{1,2}(?:\/|$)/;
@@ -72,14 +72,14 @@ const READ = ['GET', 'HEAD'] as const;
 const ALL = [...READ, 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 
 /**
- * POST is for server actions, which a browser sends to the path in its address bar. If the browser shows the 404 page, there is
- * no page at that path. The last entry of `SERVED` therefore allows POST as well.
+ * POST is for server actions, which a browser sends to the path in its address bar. The 404 page can send a server action too,
+ * to a path without a page. The last entry of `SERVED` therefore also allows POST.
  */
 const PAGE_METHODS = [...READ, 'POST', 'OPTIONS'] as const;
 
 /**
- * Methods of paths that are not pages. The first matching entry applies. A path without a matching entry, such as an internal
- * path of Next.js, is not served.
+ * Methods of paths that are not pages. The first matching entry applies. A path without a matching entry, such as
+ * `/_next/image`, is not served.
  */
 const SERVED: readonly { readonly at: RegExp; readonly methods: readonly string[] }[] = [
   // An API path with a trailing slash is not served. Each API route therefore has only one path.
@@ -144,7 +144,8 @@ export interface AddressedRequest {
 }
 
 /**
- * Returns the rejection of a request whose address, method or number of parameters this service does not accept. Returns
+ * Returns a rejection for a request whose address, method or number of parameters this service does not accept. Outside the
+ * API, also returns a rejection for a POST whose headers are not those of a server action (`checkActionHeaders`). Returns
  * undefined for any other request. The HTTP server and the middleware call this function. With `npm start`, the HTTP server
  * rejects a request before Next.js handles it. On a serverless platform, only the middleware runs.
  */

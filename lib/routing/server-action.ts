@@ -11,10 +11,10 @@ const MAX_ACTION_BYTES = 1024 * 1024;
 type ActionHeaders = 'action' | 'too-large' | 'not-an-action';
 
 /**
- * Checks the headers of a POST request to a page. Returns `action` for a server action with a body of at most 1 MiB. A server
- * action does not come from another origin and states the length of its body. It either has the id of an action in a header, or
- * it is a form. Next.js would fail on any other POST request and print parts of the request. This function does not read the
- * body.
+ * Checks the headers of a POST request to a page. Returns `action` for a server action with a body of at most 1 MiB, and
+ * `too-large` for one with a longer body. A request counts as a server action if it does not come from another origin, states
+ * the length of its body, and is a form or has the id of an action in a header. Returns `not-an-action` for any other request.
+ * The caller must reject such a request, because Next.js would fail and print parts of the request. Does not read the body.
  */
 export function checkActionHeaders(header: (name: string) => string | null | undefined): ActionHeaders {
   const id = header('next-action') ?? undefined;

@@ -90,8 +90,8 @@ interface Connection {
   /** Functions that start the pipelined requests, in the order of the requests. */
   readonly waiting: (() => void)[];
   /**
-   * Time of the first call of `closeSlowConnections` since the last response ended. That call never closes the connection, so
-   * that Node.js first reads the data that has already arrived.
+   * Start of the idle time: the first call of `closeSlowConnections` after the connection was opened or its latest response
+   * ended. Only a later call can close the connection as idle. Until then, Node.js can read a request that has already arrived.
    */
   idleSince?: number | undefined;
   /**
@@ -228,7 +228,8 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
             else rejectRequest(response, INTERNAL_SERVER_ERROR);
           })
           .finally(() => apiRequests.delete(handled));
-        // `drain` awaits only API requests, because Next.js never settles the promise of an aborted download.
+        // Adds only API requests, because `drain` awaits all added requests. Next.js never settles the promise of a download
+        // that the client has aborted.
         if (isApi(request.url)) apiRequests.add(handled);
       }),
   );
@@ -249,7 +250,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
       else rejectSocket(socket, METHOD_NOT_ALLOWED);
     })
     // Without this listener, Node.js closes a connection that was idle for KEEP_ALIVE_MS, even if the next request has arrived
-    // and was not read because the process stood still. `closeSlowConnections` closes idle connections instead.
+    // but a busy process has not read it yet. `closeSlowConnections` closes idle connections instead.
     .on('timeout', () => undefined)
     .on('clientError', closeAfterResponse);
   // `setImmediate` runs the check after pending I/O events, such as client data that arrived while the process was busy.

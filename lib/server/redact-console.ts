@@ -17,8 +17,8 @@ function describePrinted(error: Error): object {
 
 const LOG_EVERY_MS = 60_000;
 /**
- * Maximum number of origins (places in the code that print lines) for which `lineLimiter` counts omitted lines. The libraries
- * print lines at far fewer places.
+ * Maximum number of origins that `lineLimiter` stores. Before it would store more, it deletes all origins and their counts. The
+ * libraries print lines at far fewer places in their code.
  */
 const MAX_ORIGINS = 100;
 
@@ -43,14 +43,15 @@ export function lineLimiter(): (origin: string) => number | undefined {
 }
 
 /**
- * Replaces the console for the libraries of this process. Each call of `console.error` or `console.warn` becomes a log line. If
- * the library printed an error, the log line describes the error, including its name and stack frames. Otherwise, the log line
- * has the stack frames of the call. The log line does not contain the printed text, because Next.js and the identity
- * provider's SDK quote paths, headers and bodies of requests. Discards output of `console.log`, `info`, `debug` and `trace`.
+ * Replaces the console for the libraries of this process. Calls of `console.error` and `console.warn` write log lines, at most
+ * one line a minute for each origin (`lineLimiter`), because a client can cause a call with each request. The field `omitted`
+ * is the number of lines of the origin that were omitted since its last logged line.
  *
- * Logs at most one line a minute for each origin (`lineLimiter`), because a client can cause a line with each request. The
- * field `omitted` is the number of lines of the origin that were omitted since its last logged line. Under `next dev`, the
- * console stays unchanged.
+ * If the library printed an error, the log line describes the error, including its name and stack frames. Otherwise, the log
+ * line has the stack frames of the call. The log line does not contain the printed text, because Next.js and the identity
+ * provider's SDK quote paths, headers and bodies of requests.
+ *
+ * Discards output of `console.log`, `info`, `debug` and `trace`. Under `next dev`, the console stays unchanged.
  */
 export function redactConsole(): void {
   if (process.env.NODE_ENV === 'development') return;

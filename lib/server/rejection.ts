@@ -27,9 +27,9 @@ export const pathnameOf = ({ url }: ServerRequest): string => url.replace(/\?.*/
 type ReceivedRequest = ServerRequest & { readonly receivedAt: number };
 
 /**
- * Logs a request that the HTTP server rejects or whose connection is lost, and returns the id of the request. The log line has
- * the API root (`apiRootOf` in lib/routing/paths.ts) instead of the path, because other segments of the path may be personal
- * data. The API root is the first segment of the path of an API route.
+ * Logs a request that the HTTP server rejects or whose connection is lost, and returns the id of the request. Instead of the
+ * path, the log line has only the API root, which is the first segment of an API path (`apiRootOf` in lib/routing/paths.ts).
+ * The other segments may be personal data.
  */
 export function logRejected(status: number, request?: ReceivedRequest): string {
   const requestId = requestIdOf(request?.headers['x-request-id']);

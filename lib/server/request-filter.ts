@@ -63,8 +63,8 @@ export function rejectionFor(request: ServerRequest): Rejection | undefined {
     pathname,
     query: url.slice(pathname.length + 1),
     header: (name) => headers[name]?.toString(),
-    // Passes every request for the identity provider's Frontend API (`/__clerk`). The middleware knows whether this service is
-    // a proxy for that API, and calls `rejectionForAddress` with the actual value.
+    // With `true`, a request for the identity provider's Frontend API (`/__clerk`) does not get a 404 here. The middleware
+    // knows whether this service is a proxy for that API, and calls `rejectionForAddress` again with the actual value.
     hasProxy: true,
   });
   if (rejection) return rejection;

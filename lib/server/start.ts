@@ -7,9 +7,9 @@ import { enableTelemetry } from '../telemetry/with-span';
 import { redactConsole } from './redact-console';
 
 /**
- * Prints all problems and exits if the environment is invalid. Calls `process.exit()`, because Next.js only logs an error of
- * instrumentation.ts and then serves requests. Logs a warning if IDP_AUTHORIZED_PARTIES is not set and the keys are live keys,
- * which are the keys of a production instance.
+ * Prints all problems and exits if the environment is invalid. Calls `process.exit()` instead of throwing, because
+ * instrumentation.ts calls this code. If instrumentation.ts throws, Next.js logs the error but still serves requests. Logs a
+ * warning if IDP_AUTHORIZED_PARTIES is not set and the keys are live keys, which are the keys of a production instance.
  */
 function checkEnvironment(): void {
   try {

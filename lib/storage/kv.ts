@@ -114,11 +114,11 @@ interface Call {
 }
 
 /**
- * Returns a transport for the KV client. It uses keep-alive connections and sends all commands of an event loop iteration in
- * one request. Node.js `fetch`, the client's default, takes several times the CPU time.
+ * Returns a transport for the KV client. The transport uses keep-alive connections and sends all commands of an event loop
+ * iteration in one request. Node.js `fetch`, the client's default, takes several times the CPU time.
  *
- * A command rejects if the store is unreachable, rejects the request, sends a response that is too long, or does not respond
- * within `timeoutMs`. A command is sent again only if the store closed a reused connection without a response.
+ * The promise of a command rejects if the store is unreachable or does not respond within `timeoutMs`, or if the response is an
+ * error or is too long. A command is sent again only if the store closed a reused connection without a response.
  */
 export function kvRequester(address: KvAddress): Requester {
   const post = poster(address);

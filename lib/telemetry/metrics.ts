@@ -32,7 +32,7 @@ export interface Metrics {
   recordSpan(name: keyof SpanOutcomes, outcome: string, milliseconds: number): void;
   recordRequest(request: CompletedRequest): void;
   recordPageUser(fields: RequestLogFields): void;
-  recordEvent(sentAt: number): void;
+  recordEvent(createdAt: number): void;
   addOpenBreakers(change: 1 | -1): void;
 }
 
@@ -59,9 +59,10 @@ export function instruments(meter: Meter): Metrics {
     unit: '{breaker}',
   });
   breakers.add(0);
+  // An expired id is an earlier id of a user at the identity provider (lib/register.ts).
   const registrations = meter.createCounter('identity_link.registrations', {
     description:
-      'Registrations by source (`request`: a request of the user, `register`: the route, `webhook`) and outcome (`created`, `existing`, or `forgotten`: deleted user or expired id).',
+      'Registrations by source (`request`: a request of the user, `register`: the route, `webhook`) and outcome (`created`, `existing`, or `forgotten`: deleted user or expired previous id).',
     unit: '{registration}',
   });
   const webhooks = meter.createCounter('identity_link.webhooks', {
@@ -141,8 +142,9 @@ export function instruments(meter: Meter): Metrics {
     recordPageUser({ caller }) {
       if (caller) addRegistration('request', caller);
     },
-    recordEvent(sentAt) {
-      age.record(Math.max(0, Date.now() - sentAt) / 1_000);
+    // The caller acknowledges the event immediately after this call.
+    recordEvent(createdAt) {
+      age.record(Math.max(0, Date.now() - createdAt) / 1_000);
     },
     addOpenBreakers: (change) => breakers.add(change),
   };

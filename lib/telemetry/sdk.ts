@@ -83,8 +83,8 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
   const tracer = trace.getTracer(SCOPE);
   const recorder = instruments(metrics.getMeter(SCOPE));
   /**
-   * Exports the metrics before a Vercel function is suspended. @vercel/otel exports the spans. Calls of `forceFlush` wait for
-   * an export in flight, and then share the next export.
+   * Exports the metrics before Vercel suspends the function. For spans, @vercel/otel does the same. Calls of `forceFlush`
+   * during an export share the next export, so concurrent requests do not cause an export each.
    */
   const exportWhileAwake = () => {
     if (runsOnVercel && reader) waitUntil(withFlushTimeout(reader.forceFlush()));

@@ -26,9 +26,11 @@ function addressOf(signal: 'TRACES' | 'METRICS', variables: Variables): string |
 }
 
 /**
- * Returns the settings from the standard OpenTelemetry variables, or undefined if no signal is enabled. An OTLP endpoint
- * enables its signal, with two exceptions: `OTEL_SDK_DISABLED` is `true`, or the variable for the exporter of the signal has a
- * value other than `otlp`. If an endpoint is malformed, the function disables the signal and logs a warning.
+ * Returns the settings from the standard OpenTelemetry variables, or undefined if no signal is enabled. A signal is enabled if
+ * it has an OTLP endpoint, either its own or the common one, except in these cases:
+ * - `OTEL_SDK_DISABLED` is `true`.
+ * - The variable for the exporter of the signal has a value other than `otlp`.
+ * - The endpoint is malformed. The function then logs a warning.
  */
 export function telemetrySettings(variables: Variables): TelemetrySettings | undefined {
   if (variables['OTEL_SDK_DISABLED']?.trim().toLowerCase() === 'true') return undefined;

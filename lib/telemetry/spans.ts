@@ -8,17 +8,17 @@ export const SCOPE = 'identity-link';
 const METHOD = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)$/;
 /** Returns a standard HTTP method unchanged, and `_OTHER` for any other text. */
 export const methodOf = (method: string): string => (METHOD.test(method) ? method : '_OTHER');
-/** A span type, an error class, an outcome or a status. */
+/** A span type, the name of a client, an error class, an outcome or a status. */
 const WORD = /^(?:[A-Za-z]{1,40}(?:\.[A-Za-z]{1,40})?|\d{3})$/;
 const HOST = /^[A-Za-z0-9.:[\]-]{1,255}$/;
 
 /** First segments of the paths of this service. Next.js reports `_not-found` for other paths. */
 const FIRST_SEGMENTS = new Set([...API_ROOTS, ...PAGES.map((page) => page.split('/')[1]), '_not-found']);
 
-/** Patterns of the routes that have responded, such as `/notes/v1/[noteId]`. */
+/** Patterns of routes, such as `/notes/v1/[noteId]`. `registerRoute` adds them. */
 const routes = new Set<string>();
 
-/** Allows the pattern of a route in spans. The pattern comes from the code, never from a request. */
+/** Allows the pattern of a route in exported spans. The pattern comes from the code, never from a request. */
 export function registerRoute(route: string): void {
   routes.add(route);
 }

@@ -10,10 +10,10 @@ export interface SpanOutcomes {
   readonly 'verify webhook': 'verified' | 'rejected';
 }
 
-/** A request that a route has responded to. */
+/** A request that has a response from a route or from the middleware. */
 export interface CompletedRequest {
   readonly method: string;
-  /** The pattern of the route, or the first segment of an API path without a route. Never a path that a client sent. */
+  /** The pattern of the route or, without a route, one of the fixed values of `apiRootOf` (lib/routing/paths.ts). */
   readonly route: string;
   readonly status: number;
   readonly seconds: number;
@@ -30,8 +30,8 @@ export interface Telemetry {
   recordRequest(request: CompletedRequest): void;
   /** Records the registration of a user by a page or a server action. Has no effect if `fields` contain no registration. */
   recordPageUser(fields: RequestLogFields): void;
-  /** Records the age of a verified event. `sentAt` is in milliseconds since 1970. */
-  recordEvent(sentAt: number): void;
+  /** Records the age of a verified event. `createdAt` is the time of the event, in milliseconds since 1970. */
+  recordEvent(createdAt: number): void;
   breakerOpened(): void;
   breakerClosed(): void;
   /** Returns the ids of the current span if the span is sampled. */

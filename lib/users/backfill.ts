@@ -36,9 +36,10 @@ async function countUnlinked(ids: readonly string[]): Promise<Linked> {
 }
 
 /**
- * Links every unlinked user of the identity provider: inserts a row with a new internal id (lib/linking/links.ts). Yields a
- * step for each page of users, after the rows for this page are committed. Does not write to the cache of internal ids. A
- * backfill may run during live traffic. It does not miss users that exist during the whole run, and does not link a user twice.
+ * Links the unlinked users of the identity provider, except forgotten users and users whose ids the service does not accept.
+ * Inserts a row with a new internal id for each user (lib/linking/links.ts). Yields a step for each page of users, after the
+ * rows for this page are committed. Does not write to the cache of internal ids. A backfill may run during live traffic. It
+ * does not miss users that exist during the whole run, and does not link a user twice.
  *
  * Holds one page of 500 users in memory. Throws if the provider or the database rejects a request, or fails for longer than
  * `retryOptions.seconds`. The links of the yielded steps then stay in the database, and a later run can continue from the cursor

@@ -4,9 +4,10 @@ import { type ForgetResult, forget } from './forget';
 import { completeDeletion, type DueDeletion, dueDeletions } from './pending-deletions';
 
 /**
- * `restored`: the provider has the user again, so the user was not deleted. `moved`: an operator has moved the user to another
- * id at the provider (`users:relink`), so this id is a previous id and the user was not deleted. `failed`: `error` is the error
- * of `forget`.
+ * Result for a user, in addition to the results of `forget`:
+ * - `restored`: the provider has a user with this id again, so `forget` was not called.
+ * - `moved`: an operator has moved the user to another id at the provider (`users:relink`), so `forget` was not called.
+ * - `failed`: `forget` threw `error`.
  */
 type DueResult =
   | { readonly result: ForgetResult | 'restored' | 'moved' }
@@ -33,8 +34,8 @@ const ENDS: ReadonlySet<DueResult['result']> = new Set(['forgotten', 'restored',
  * results, and an interruption, leave the deletion pending, so that a later run repeats the steps. Two concurrent runs can
  * yield the same user.
  *
- * Throws if the provider or the database rejects a request, or fails for longer than `retryOptions.seconds`. No user is deleted
- * before the provider has confirmed that it does not have this user.
+ * An error of `forget` does not end the run. Throws if another request to the provider or the database is rejected, or fails
+ * for longer than `retryOptions.seconds`. No user is deleted before the provider has confirmed that it does not have this user.
  */
 export async function* forgetDue(
   days: number,

@@ -7,16 +7,18 @@ import { allIdsOf, deleteLink, findLinks } from './rows';
 import { uncache } from './uncache';
 
 /**
- * `forgotten`: the user is deleted. `referenced`: another table refers to the row, so the row is not deleted. `relinked`: the
- * user is linked again, by a session token that was issued after the deletion, or by any registration if `days` is 0.
- * `uncertain`: the row is deleted, but the cache has not confirmed the deletion of its entry.
+ * Result of `forget`:
+ * - `forgotten`: the user is deleted.
+ * - `referenced`: a foreign key without ON DELETE CASCADE or SET NULL refers to the row, so the row is not deleted.
+ * - `relinked`: the row is deleted, but a registration has linked the user again (`forget` lists the causes).
+ * - `uncertain`: the row is deleted, but the cache has not confirmed the deletion of its entry.
  */
 export type ForgetResult = 'forgotten' | 'referenced' | 'relinked' | 'uncertain';
 
 /**
- * Time after which no request that read the deleted row can still write its id to the cache. After the deletion, such a
- * request takes at most 3 s for its statement (`QUERY_TIMEOUT_MS` in lib/storage/database.ts) and 500 ms for the cache
- * (lib/storage/kv.ts). The remaining time allows for a busy machine.
+ * Length of the pause after the deletion. During the pause, a request that has read the row can still cache the internal id of
+ * the row. Such a request takes at most 3 s for its statement (`QUERY_TIMEOUT_MS` in lib/storage/database.ts) and 500 ms for
+ * the cache (lib/storage/kv.ts). The remaining time allows for a busy machine, but not for a suspended process (`forget`).
  */
 const LOOKUPS_END_MS = 9_000;
 
@@ -31,28 +33,31 @@ const tryUncache = (identityProviderUserIds: readonly string[]): Promise<boolean
   );
 
 /**
- * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. If the result is `forgotten`, there is no row,
- * no cached id without a row, and no request that could store such an id. For `days` days, only a session token that is issued
- * later links the user again (lib/linking/forgotten.ts). This applies to the present and to each previous id of the user at the
- * identity provider (lib/users/relink.ts).
+ * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. If the result is `forgotten`, there is no row
+ * and no cached id, and no request can still cache the old id, except in the race below. For `days` days, only a session token
+ * that was issued after the deletion links the user again (lib/linking/forgotten.ts). This applies to the present and to each
+ * previous id of the user at the identity provider (lib/users/relink.ts).
  *
  * Deletes the cache entries, the row, the entries again, and the entries once more after a pause:
  * - For a user without requests, the first deletion ensures that there is never a cached id without a row.
  * - A request that read the row before the deletion can cache the old id, but not after the pause, because a lookup has a
  *   deadline. The last deletion removes that entry. Until then, requests of this user can get an id without a row.
- * - If a request links the user again, the result is `relinked`. The cache entry then contains the id of the new row. If the
- *   last deletion removes that entry, the next request reads the new row.
+ * - If a request links the user again, the cache entry contains the id of the new row. If the last deletion removes that entry,
+ *   the next request reads the new row.
  *
  * One race remains. A process that is suspended between its lookup and its write for longer than the pause can cache the old id
- * for the lifetime of an entry. The race is impossible if the user was deleted at the provider and the tokens have expired. The
- * command `users:forget` therefore asks the operator to wait until the tokens have expired.
+ * for the lifetime of an entry. This entry has no effect if the user was deleted at the provider and the tokens have expired,
+ * because no request of the user then passes the session check. The command `users:forget` therefore asks the operator to wait
+ * until the tokens have expired.
  *
  * Rejects if the cache does not respond to the first deletion or if the database fails. The row then still exists, unless only
  * the last statement failed. That statement checks whether the user is linked again.
  *
- * A registration that starts during the deletion waits until the deletion is committed. If the default isolation level of the
- * database is REPEATABLE READ, the snapshot of this registration is older than the deletion. The registration then does not see
- * the deletion and links the user again, and the result is `relinked`.
+ * The result is `relinked` if one of these registrations links the user again:
+ * - A registration with a session token that was issued after the deletion, or any registration if `days` is 0.
+ * - A registration that starts during the deletion, if the default isolation level of the database is REPEATABLE READ. The
+ *   registration waits until the deletion is committed. Its snapshot is older than the deletion, so it does not see that the
+ *   user is forgotten.
  */
 export async function forget(
   identityProviderUserId: string,

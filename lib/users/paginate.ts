@@ -39,16 +39,16 @@ function advance(cursor: Cursor | undefined, users: readonly ProviderUser[]): Cu
  * others are created or deleted at the same time. Passes errors of `read` through. A later run can continue from the last
  * cursor. `limit` must be at least 2, because a page with an offset repeats one user.
  *
- * Each request starts one millisecond before the creation time of the last user, because other users can have the same
- * creation time. The API returns only users that were created after the requested time. It returns times in milliseconds, but
- * does not document the resolution of the stored times. If it stores microseconds, a user whose returned time equals the
- * requested time can be returned as well. Users that an earlier request returned are therefore skipped.
+ * The API returns only users that were created after the requested time. Other users can have the creation time of the last
+ * user, so each request starts one millisecond before that time. A page can therefore begin with users that an earlier request
+ * returned. These users are skipped. The API returns times in milliseconds, but does not document the resolution of the stored
+ * times. If it stores microseconds, a page can also begin with users whose returned time equals the requested time.
  *
  * If more users have the same creation time than fit on a page, the next request has an offset. Its first row must be the last
- * row of the previous page. If it is not, a user was deleted or created in between, and the offset starts again at 0.
+ * row of the previous page. If the rows differ, the offset starts again at 0, because a user was probably deleted or created in
+ * between. Throws if this happens more than 20 times, because the provider then does not list these users in a fixed order.
  *
- * Uses the time instead of the API's parameter `starting_after`, because that parameter is the id of a user, which may have
- * been deleted.
+ * Does not use the API's parameter `starting_after`, because its value is the id of a user, and the user may have been deleted.
  */
 export async function* paginate(
   read: (page: ProviderPage) => Promise<readonly ProviderUser[]>,

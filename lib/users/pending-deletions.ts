@@ -19,7 +19,7 @@ export async function scheduleDeletion(
 
 const DueDeletion = z.object({
   identityProviderUserId: z.string(),
-  /** Null if the user is not linked. */
+  /** The internal id. Null if no user has this provider id at present, as for a previous id. */
   userId: z.nullable(z.string()),
   /** True if the id is a previous id of a user that `users:relink` has moved. */
   isPrevious: z.boolean(),

@@ -26,12 +26,15 @@ export const REMEDIES = {
   'new id is the old id of another line':
     'Apply the other line in an earlier run with its own map, and then this line',
   'unknown old id': 'Run users:backfill with the IDP_SECRET_KEY of the old instance, or remove the line',
-  'old id was moved to another id': 'Remove the line, or first roll back the run that moved the id',
+  'old id was moved to another id':
+    'Remove the line, or roll back the run that moved the id before you apply this line',
+  // FORGOTTEN_USERS_DAYS=0, because otherwise the new id would become a forgotten id, which is another collision.
   'new id is linked to another internal id':
     'If the user of the new id has no data, run users:forget for the new id with FORGOTTEN_USERS_DAYS=0. Otherwise remove the line and merge the data yourself',
   'new id is a previous id of another user': 'Correct the new id',
   'old id is forgotten': 'Remove the line',
-  'old id has a pending deletion': 'Run users:forget or users:remember for the old id',
+  'old id has a pending deletion':
+    'To keep the user, run users:remember for the old id. To delete the user, run users:forget and remove the line',
   'new id is forgotten': 'Run users:remember for the new id, or remove the line',
 } as const;
 
@@ -125,8 +128,8 @@ export function parseMap(text: string): CheckedMap {
 }
 
 /**
- * Reads all users of the new instance (the instance of IDP_SECRET_KEY). Returns a map with one line for each user that has an
- * `external_id`, which is the old id.
+ * Reads all users of the new instance (the instance of IDP_SECRET_KEY). Creates a map with a line for each user that has an
+ * `external_id`, which is the old id. Returns the checked map.
  */
 export async function readExternalIds(retryOptions: RetryOptions): Promise<CheckedMap> {
   const externalIds = new Map<string, string | null>();

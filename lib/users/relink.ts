@@ -10,7 +10,9 @@ import { uncache } from './uncache';
 
 /** Number of users in one transaction. A transaction holds two advisory locks and one row lock for each of its users. */
 const BATCH = 200;
-/** Number of rows that one statement reads from a journal: the rows that a run has added to `previous_ids`. */
+/**
+ * Number of rows that one statement reads from a journal. A journal consists of the rows that a run added to `previous_ids`.
+ */
 const JOURNAL_PAGE = 5_000;
 
 /** Result for one batch of lines. `toMove` is the number of users that have moved or, in a dry run, can be moved. */
@@ -68,7 +70,7 @@ const Rows = z.array(
   z.object({
     /** User with the old id. */
     userId: z.nullable(z.guid()),
-    /** Present id of the user whose previous id is the old id. */
+    /** If an earlier run has moved the user with the old id, the present provider id of that user. */
     movedTo: z.nullable(z.string()),
     /** The provider has reported that the user with the old id was deleted (lib/users/pending-deletions.ts). */
     isDeleted: z.boolean(),
@@ -99,8 +101,9 @@ function stateOf(
 
 /**
  * Returns the states of the lines. `forgotten_until` takes a shared advisory lock for each id until the transaction ends, and
- * `users:forget` takes the exclusive lock for the ids that it deletes. The first statement therefore waits for a concurrent
- * `users:forget` of these users, and blocks later ones. The second statement sees the rows that `users:forget` has committed.
+ * `users:forget` takes the exclusive lock for the ids that it deletes. The first statement therefore waits for a `users:forget`
+ * of these users that is in flight, and the second statement sees the result. A `users:forget` that starts later waits for this
+ * transaction.
  */
 async function statesOf(transaction: Transaction, lines: readonly MapLine[]) {
   const [oldIds, newIds] = [lines.map(({ oldId }) => oldId), lines.map(({ newId }) => newId)];
@@ -129,8 +132,8 @@ async function statesOf(transaction: Transaction, lines: readonly MapLine[]) {
 }
 
 /**
- * Gives users their new ids. In a rollback, the new id of a user is a previous id of the same user, so its row in
- * `previous_ids` is deleted.
+ * Gives users their new ids. The new id may be a previous id of the same user, as in a rollback. Such a previous id is deleted
+ * first, because an id cannot be a present and a previous id at once.
  */
 async function move(
   transaction: Transaction,
@@ -168,21 +171,22 @@ function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
 /**
  * Replaces the identity-provider user ids of users and yields a step for each batch. Each user keeps the internal id. The old
  * id becomes a previous id, which is accepted until it expires. The function can run during live traffic. A second run of the
- * same lines continues an interrupted run, because it finds the users that have moved.
+ * same lines continues an interrupted run, because the second run skips the users that have moved.
  *
  * A batch is one transaction. Before the commit, lookups find a user under the old id and, in a rollback, also under the new
- * id. After the commit, they find the user under both ids. If a collision arises during the run, only the user of that line
- * does not move.
+ * id. After the commit, they find the user under both ids. If a line has a collision, its user does not move, but the other
+ * users of the batch do.
  *
  * Deletes the cache entries of both ids after the commit. In this order, no lookup caches a wrong internal id:
  * - An entry of the old id is correct at any time, because the internal id does not change.
- * - Before the commit, the new id has no row or leads to the same user, so no lookup stores a wrong id for it. An older entry
- *   can only come from a row that was deleted without `users:forget`. The deletion of the cache entries removes that entry.
+ * - Before the commit, the new id has no row or leads to the same user, so no lookup stores a wrong internal id for the new id.
+ *   A wrong entry can only exist if an earlier row of the new id was deleted without `users:forget`, because `users:forget`
+ *   deletes the entry as well. The deletion after the commit removes a wrong entry.
  * - After the commit, lookups of both ids store the internal id of the user.
  * If the command ends between the commit and the deletion, the next run deletes the entries.
  *
  * Throws if the database rejects a statement, or if the database or the cache fails for longer than `retryOptions.seconds`.
- * The yielded steps stay valid.
+ * The transactions of the yielded steps stay committed.
  */
 export async function* relink(lines: readonly MapLine[], options: RelinkOptions): AsyncGenerator<RelinkStep> {
   for (let at = 0; at < lines.length; at += BATCH) {

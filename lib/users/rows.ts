@@ -79,8 +79,9 @@ const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
 
 /**
  * Time limits in milliseconds: `maxWait` for a connection (a suspended database may have to start), and `timeout` for the
- * transaction. `deleteLink` requires READ COMMITTED. Its first statement waits for the registrations of the user that are in
- * flight, unless `days` is 0. At READ COMMITTED, its later statements see and delete the row that such a registration committed.
+ * transaction. `deleteLink` requires READ COMMITTED. Unless `days` is 0, its first statement takes a lock and so waits for the
+ * registrations of the user that are in flight. At READ COMMITTED, its later statements see and delete the row that such a
+ * registration committed. If `days` is 0, any registration may link the user again, so no lock is necessary.
  */
 export const TRANSACTION = { maxWait: 7_000, timeout: 8_000, isolationLevel: 'ReadCommitted' } as const;
 
@@ -102,10 +103,10 @@ async function lockLink(transaction: Transaction, identityProviderUserId: string
 
 /**
  * Deletes the row of a user, if there is one, and the rows that refer to it by ON DELETE CASCADE. In the same transaction,
- * stores that the user is forgotten: for `days` days, only a session token that is issued later can link the user again
- * (lib/linking/forgotten.ts). This applies to each id of the user at the identity provider. Returns these ids. If a foreign key
- * without ON DELETE CASCADE or SET NULL refers to the row, keeps the row and returns `referenced`. Only operators' commands
- * call this function. The database role of the service is not allowed to delete rows.
+ * stores that the user is forgotten: for `days` days, only a session token that was issued after the deletion can link the user
+ * again (lib/linking/forgotten.ts). This applies to each id of the user at the identity provider. Returns these ids. If a
+ * foreign key without ON DELETE CASCADE or SET NULL refers to the row, keeps the row and returns `referenced`. Only operators'
+ * commands call this function. The database role of the service is not allowed to delete rows.
  */
 export async function deleteLink(
   identityProviderUserId: string,

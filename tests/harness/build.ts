@@ -5,12 +5,12 @@ import { promisify } from 'node:util';
 import * as z from 'zod/mini';
 import { sourceDigest } from './source-digest';
 
-/** Folder of the production build that all test files share. It differs from `.next`, which `npm run dev` may use. */
+/** Folder of the production build that all test files share. It is not `.next`, so `npm run dev` can run during the tests. */
 export const BUILD_FOLDER = '.next-test';
 
 /**
- * Variables that are set during the build. The output must not contain their values, because the service reads these
- * variables at run time.
+ * Variables that are set during the build, so that tests/service/start-up.test.ts can search the output for their values. The
+ * output must not contain these values, because the service reads the variables at run time.
  */
 export const BUILD_TIME_VALUES = {
   IDP_SECRET_KEY: 'sk_test_valueofthebuildsecretkey',

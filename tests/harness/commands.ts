@@ -7,7 +7,7 @@ import { withoutServiceVariables } from './build';
 /** A running command of `commands/`. */
 export interface Command {
   readonly child: ChildProcess;
-  /** Resolves with the output and the exit code, or the signal that ended the process. */
+  /** Resolves with the output. `exit` is the exit code, or the name of the signal that ended the process. */
   readonly ended: Promise<{ readonly exit: unknown; readonly stdout: string; readonly stderr: string }>;
 }
 

@@ -17,8 +17,8 @@ const databaseError = (originalCode: string) =>
  * with a name to `schedule`, which decides when to run it. tests/in-process/fake-storage.test.ts checks that the fakes return
  * what the real functions return.
  *
- * The fakes are simpler: previous ids and the entries of forgotten users do not expire, and no session token links a forgotten
- * user again.
+ * The fakes are simpler: previous ids and the entries of forgotten users do not expire. The fakes know no session tokens. In the
+ * real functions, a session token that is issued after the deletion links a forgotten user again.
  */
 export function fakeStorage(schedule: <T>(name: string, statement: () => T) => Promise<T>) {
   let rows: Row[] = [];
@@ -27,7 +27,10 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
   const cached = new Map<string, string>();
 
   const findRow = (id: string) => rows.find(({ present, previous }) => present === id || previous.has(id));
-  /** Inserts one row. Throws if the id is a previous id. */
+  /**
+   * Inserts a row and returns its internal id. Inserts nothing if the id is forgotten or is the present id of a user. Throws if
+   * the id is a previous id.
+   */
   function insert(id: string): string[] {
     const row = findRow(id);
     if (forgotten.has(id) || row?.present === id) return [];

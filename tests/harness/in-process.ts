@@ -21,8 +21,9 @@ export interface InProcess {
 /**
  * Starts a database and a KV server for a test file, and configures lib/ to use them. Stops them after the tests.
  *
- * The functions of lib/ connect to both servers as in production, but the tests call these functions directly. A test can
- * therefore stop a call between two statements, and no test waits for the start of a service process.
+ * The functions of lib/ connect to both servers as in production, but the tests call these functions directly. No test therefore
+ * waits for the start of a service process. With a database lock or `beforeCommand`, a test can stop a call between two SQL
+ * statements or KV commands.
  */
 export async function startInProcess(): Promise<InProcess> {
   const database = await createTestDatabase();

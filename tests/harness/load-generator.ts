@@ -85,7 +85,8 @@ export async function generateLoad(
   };
 
   // The register route also has a guard. With a token of the user to register, the guard would register the user before the
-  // handler does. The token therefore belongs to another user. The calls of `me` register that other user before the measurement.
+  // handler does. The token therefore belongs to another user. The loop below registers that other user before the measurement.
+  // It sends a request to each process, so that each process has cached the token.
   const caller = tokenFor(service.idp, `user_caller_${seed}`, { exp: now() + 3600 });
   for (const { url } of service.processes) await me(url, caller);
   countInserts();

@@ -149,9 +149,12 @@ const errorsOf = (response: SeenResponse, expected: DocumentedResponse): string[
 const ROOTS = new Set(Object.keys(document.paths).map((pathname) => pathname.split('/')[1]));
 
 /**
- * Returns the documented responses that a response may match, by the method and the path of its request. If the path is not
- * known, a JSON response may match any documented response. Returns undefined if the document does not cover the request, or if
- * the path is not known and the response is not JSON.
+ * Returns the documented responses that a response may match:
+ * - the responses of an operation, if the method and the path of the request match this operation.
+ * - the responses of `x-elsewhere`, if the request matches no operation, but its path has the first segment of a documented path.
+ * - all documented responses, if the path is not known and the response is JSON.
+ *
+ * Returns undefined in all other cases.
  */
 function candidates({ method, pathname, headers }: SeenResponse): readonly DocumentedResponse[] | undefined {
   if (pathname === undefined)

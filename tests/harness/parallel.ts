@@ -1,6 +1,7 @@
 /**
- * Calls `work` for each item, in the order of the items, with at most `concurrency` calls in flight. Rejects with the first
- * error, but does not stop the other calls.
+ * Calls `work` for each item, in the order of the items. At most `concurrency` workers run at the same time, each with one call
+ * in flight. Rejects with the first error. The worker of the failed call ends, but the other workers continue with the remaining
+ * items.
  */
 export async function inParallel<T>(
   concurrency: number,

@@ -151,7 +151,8 @@ export async function startServiceProcess(
   });
   const url = `http://localhost:${port}`;
   const output = () => Buffer.concat(chunks).toString();
-  // A request to an unknown API path passes the middleware and the router, and does not use the cache or the database.
+  // A response to an unknown API path shows that the middleware and the router work. The request does not use the cache or the
+  // database, so the start does not depend on them.
   const responds = () =>
     fetch(`${url}/users/v1/start-up`, { signal: AbortSignal.timeout(20_000) }).then(
       async (response) => {

@@ -17,7 +17,8 @@ import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { deployMigrations, messageOfError, pendingMigrations } from '#lib/migrations/deploy';
 import { createTestDatabase, serverOfThisRun } from '../harness/dependencies/database';
 
-// A file system may list a folder in any order. The mock reverses the order.
+// A file system may list a folder in any order, so a deployment must sort the migrations. The mock reverses the order, so that a
+// deployment that does not sort them fails.
 vi.mock('node:fs', async (original) => {
   const fs = await original<typeof import('node:fs')>();
   return {
@@ -127,7 +128,7 @@ test('A deployment waits for the advisory lock of Prisma', async () => {
   expect(await deployment).toEqual(['1_table']);
 });
 
-test('A failed migration is rolled back and recorded as failed, and blocks deployments until it is marked as rolled back', async () => {
+test('The changes of a failed migration are undone, and the migration is recorded as failed. Deployments fail until the migration is marked as rolled back', async () => {
   const folder = newMigrations({
     '1_good': 'CREATE TABLE note (id INT)',
     '2_bad': 'CREATE TABLE half (id INT); INSERT INTO note VALUES (1); SELECT 1/0;',
@@ -284,7 +285,7 @@ test('A deployment gives up after it has waited 60 s for the lock of another dep
   });
 });
 
-test('A deployment passes through an error of the lock statement that is not a timeout', async () => {
+test('If the lock statement fails with an error other than a timeout, the deployment rejects with that error', async () => {
   replaceStatement('SELECT pg_advisory_xact_lock(72707369)', 'SELECT 1 / 0');
   const error = await deployMigrations(url, newMigrations({})).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: '22012', message: 'division by zero' });

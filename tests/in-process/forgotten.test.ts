@@ -6,7 +6,8 @@ import { inParallel } from '../harness/parallel';
 import { signatureHeaders } from '../harness/requests';
 
 // An operator can forget a user. The row of the user is then deleted, and `forgotten_users` gets a row. While that row exists,
-// no event and no older session token links the user again.
+// no event and no older session token links the user again. In this file, a token is newer than a deletion if it was issued more
+// than 5 s after the deletion, and older otherwise.
 const { database, kv } = await startInProcess();
 
 /** The session that the mocked SDK reports to pages and actions. */
@@ -102,9 +103,10 @@ test('A webhook, a register call, a guard with an older token and a backfill do 
   expect([await idsOf('user_1'), await cached('user_1')]).toEqual([[], null]);
 });
 
-test('A webhook delivery needs two statements to register a new user, and four statements to find that a user is forgotten', async () => {
+test('A webhook delivery registers a new user with two statements, and finds with four statements that a user is forgotten', async () => {
   const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
   await one.deliver('user_unknown');
+  // The later statements belong to the event handler. It does not run for a forgotten user.
   expect(statements().slice(0, 2)).toEqual(['SELECT', 'INSERT']);
   await one.forget('user_unknown');
   statements();
@@ -112,7 +114,7 @@ test('A webhook delivery needs two statements to register a new user, and four s
   expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT', 'SELECT']);
 });
 
-test('Concurrent registrations of a forgotten user without a session token share four statements', async () => {
+test('Without a session token, ten concurrent registrations of a forgotten user run four statements in total', async () => {
   await one.forget('user_concurrent');
   database.takeStatements();
   const calls = Array.from({ length: 10 }, () => one.register('user_concurrent'));
@@ -164,16 +166,16 @@ test('A session token without an issue time does not link a forgotten user', asy
 
 const kinds = ['delivery', 'register call', 'guard with an older token'] as const;
 test.each(kinds)(
-  'A guard with a newer token links a forgotten user even if a concurrent %s is rejected',
+  'A concurrent %s does not prevent a guard with a newer token from linking a forgotten user',
   async (kind) => {
     const user = `user_with_${kind}`;
     await one.forget(user);
-    const rejected = {
+    const concurrent = {
       delivery: () => one.deliver(user),
       'register call': () => one.register(user),
       'guard with an older token': () => one.guard(user, LONG_AGO),
     }[kind];
-    const [, guarded] = await Promise.all([rejected(), one.guard(user, later())]);
+    const [, guarded] = await Promise.all([concurrent(), one.guard(user, later())]);
     expect(guarded).toEqual({ cache: 'miss', caller: 'created' });
   },
 );

@@ -4,7 +4,8 @@ import { SIGNING_SECRET } from '../harness/keys';
 import { signatureHeaders } from '../harness/requests';
 
 // A user.deleted event of the identity provider stores a pending deletion. A run of forgetDue() forgets the users whose
-// deletion is due: it deletes the row and the cached internal id. A stored hash of the provider's id prevents a new link.
+// deletion is due: it deletes the row and the cached internal id. It stores a hash of the user's id at the provider, so that no
+// event links the user again.
 const { database, kv } = await startInProcess();
 const { pool, rowsOf } = database;
 
@@ -209,7 +210,7 @@ test('The deletion of a user stays pending if the cache fails before or after th
   expect([await rowsOf('user_cached'), await pending()]).toEqual([[], ['user_cached']]);
 });
 
-test('If a newer session token links a user again during a run, the deletion stays pending until the next run queries the provider', async () => {
+test('If a session token links a user again during a run, the deletion stays pending until the next run queries the provider', async () => {
   await linkAndDelete('user_back');
   const relinked = await run(() => registerByIdentityProviderUserId('user_back', Date.now() / 1000 + 60));
   expect([relinked, await pending()]).toEqual([{ user_back: 'relinked' }, ['user_back']]);

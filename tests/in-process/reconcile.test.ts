@@ -47,7 +47,7 @@ test('reconcile() returns the users of the provider that are neither linked nor 
   });
 });
 
-test('reconcile() returns a row if the provider has no user with the present id or a previous id of the row', async () => {
+test('reconcile() returns a row if the provider has neither the present id nor any previous id of the row', async () => {
   await linkMany(['user_present', 'user_moved', 'user_gone']);
   await database.pool.query(`
     INSERT INTO previous_ids

@@ -9,8 +9,8 @@ import { inParallel } from '../harness/parallel';
 
 // An operator moves users to another instance of the identity provider. A moved user keeps the internal id and gets a new id
 // of the provider. The old id becomes a previous id, which leads to the same internal id until it expires. A run moves the
-// users of a map, whose lines contain the old and the new id of a user. An operator can also forget a user, which deletes the
-// row. After that, only a session token that is newer than the deletion links the user again.
+// users of a map, whose lines contain the old and the new id of a user. An operator can also forget a user. The row of the user
+// in `users` is then deleted, and only a session token that is newer than the deletion links the user again.
 const { database, kv } = await startInProcess();
 const { pool } = database;
 
@@ -155,7 +155,7 @@ test('A dry run finds the users that a run would move, and does not move them', 
   ]);
 });
 
-test('A run reports each line of a map that collides with the stored ids, and does not move the user of the line', async () => {
+test('If a line of a map collides with the stored ids, the run reports the line and does not move its user', async () => {
   for (const id of ['old_a', 'old_b', 'old_c', 'old_d', 'old_e', 'old_f', 'taken', 'old_gone'])
     await create(id);
   await pool.query(`INSERT INTO pending_deletions VALUES ('old_f', now())`);
@@ -219,14 +219,15 @@ test('The id of a run depends on the pairs of the map but not on their order, an
   expect(one.rollbackOf(run)).toBe('ad8a90d9bc4d743d');
 });
 
-test('The journal contains all users of a run that moved more users than one statement reads', async () => {
+test('The journal of a run contains all moved users, even if there are more than the 5,000 that one statement reads', async () => {
   const userId = await create('old_journal');
   await pool.query(
     `INSERT INTO previous_ids SELECT to_char(5001 - id, 'FM0000'), $1, 'new_' || id, 'long run', now()
      FROM generate_series(1, 5001) AS id`,
     [userId],
   );
-  // With statistics, PostgreSQL reads the table without the index, so that the rows are not sorted by id.
+  // After ANALYZE, PostgreSQL reads this table without the index, which would return the rows sorted by id. The test therefore
+  // fails if readJournal() does not request sorted rows.
   await pool.query('ANALYZE previous_ids');
   const { lines, collisions } = await one.readJournal('long run', { seconds: 0 });
   expect([lines.length, collisions]).toEqual([5_001, []]);
@@ -335,14 +336,16 @@ test('If a registration of the new id waits for the move, the registration retur
 });
 
 test('If a move would deadlock with a transaction of the application, the move is rolled back and repeated', async () => {
-  // The move ends at its lock timeout of 0.5 s. Without this timeout, PostgreSQL would detect the deadlock after 1 s in the
-  // transaction of the application and cancel this transaction.
+  // The move ends at its lock timeout of 0.5 s. Without this timeout, PostgreSQL would detect the deadlock in the transaction of
+  // the application after 1 s (set below) and cancel that transaction. The default of 1 min ensures that PostgreSQL does not
+  // detect the deadlock in the move first.
   const { rows: names } = await pool.query('SELECT current_database() AS name');
   await pool.query(`ALTER DATABASE ${names[0].name} SET deadlock_timeout = '1min'`);
   await other.closeDatabase();
   const ids = [await create('old_lock_1'), await create('old_lock_2')];
   const lines = linesOf(['old_lock_1', 'new_lock_1'], ['old_lock_2', 'new_lock_2']);
-  // The application locks the rows in both orders, because one of the orders is opposite to the order of the move.
+  // The test does not know in which order the move locks the rows. The application therefore locks them in both orders, one
+  // after the other. The opposite order causes the deadlock.
   for (const [first, second] of [ids, ids.toReversed()]) {
     const holder = await pool.connect();
     try {
@@ -396,7 +399,7 @@ test('After a deletion that runs at the same time as a move, no id of the user h
   });
 });
 
-test('If a user is deleted by an earlier id during a second move, each id that the user has had is forgotten', async () => {
+test('If a deletion with an earlier id of a user runs during the second move of the user, each id that the user has had is forgotten', async () => {
   const users = Array.from({ length: 20 }, (_, index) => index);
   const lines = users.map((user): [string, string] => [`first_${user}`, `second_${user}`]);
   await one.linkMany(lines.map(([oldId]) => oldId));
@@ -490,11 +493,12 @@ test('findLinks() returns the previous ids of a user', async () => {
   expect(ids.toSorted()).toEqual([userId, 'new_exported']);
 });
 
-test('The database role of the service can look up previous ids without a privilege on the table of these ids', async () => {
+test('A database role that may only read and insert `users` can look up previous ids, although it may not read the table `previous_ids`', async () => {
   await create('old_role');
   await move('old_role', 'new_role');
   const client = await pool.connect();
   try {
+    // The migrations grant the right to read `previous_ids` only to roles that exist at that time.
     await client.query('BEGIN; CREATE ROLE role_of_relink; GRANT SELECT, INSERT ON users TO role_of_relink');
     await client.query('SET LOCAL ROLE role_of_relink');
     const { rows } = await client.query(`SELECT * FROM previous_links(ARRAY['old_role', 'old_nobody'])`);
@@ -507,7 +511,7 @@ test('The database role of the service can look up previous ids without a privil
   }
 });
 
-test('The migration create_previous_ids gives each role that may read the table `users` the right to read the table `previous_ids`', async () => {
+test('The migration create_previous_ids gives each existing role that may read the table `users` the right to read the table `previous_ids`', async () => {
   const migration = await readFile(
     'prisma/migrations/20261123200000_create_previous_ids/migration.sql',
     'utf8',

@@ -20,10 +20,11 @@ import {
 
 /**
  * `npm run check:sdk`: runs the contract tests (tests/sdk/contract) with the pinned versions of the provider's SDK, and with
- * the newest versions that npm can install. Also tests a copy of the pinned SDK in which a header is renamed. With this
- * copy, the contract tests of the headers must fail, webhooks and health checks must still pass the middleware, and API
- * requests must fail.
- * Exits with 1 if a check fails. Needs the npm registry.
+ * the newest versions that npm can install. Exits with 1 if a check fails. Needs the npm registry.
+ *
+ * Also tests a copy of the pinned SDK in which a header is renamed. The contract tests of the headers must detect this, so they
+ * must fail. With this copy, the middleware must still pass webhooks and health checks to their routes, and must throw an error
+ * for API requests.
  *
  * `--pinned`: tests only the pinned versions and the copy. Does not need the npm registry.
  * `--break-header`: runs only the contract tests, with the copy in which the header is renamed, and prints their failures.

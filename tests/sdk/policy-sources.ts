@@ -32,7 +32,7 @@ const EXCLUDED_BY_REASON = {
     'script-src https://*.protect.clerk.com',
   ],
   "a nonce makes browsers ignore 'unsafe-inline'": ["script-src 'unsafe-inline'"],
-  'the SDK adds this source outside production': ["script-src 'unsafe-eval'"],
+  'the SDK adds this source unless NODE_ENV is production': ["script-src 'unsafe-eval'"],
 };
 
 /** All sources of EXCLUDED_BY_REASON. */

@@ -81,7 +81,7 @@ export function copyInstalledSdk(folder: string): void {
 
 /**
  * Creates a link in the folder `to` for each package that `from` contains and `to` lacks. Skips the SDK (@clerk). If both
- * folders contain a scope, such as @types, creates links for the packages of the scope that `to` lacks.
+ * folders contain a scope, such as @types, does the same in the folders of the scope.
  */
 function linkMissing(from: string, to: string): void {
   for (const name of readdirSync(from)) {

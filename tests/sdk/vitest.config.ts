@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 const common = {
   pool: 'forks' as const,
   testTimeout: 60_000,
-  // Node.js cannot load the modules that @clerk/nextjs provides for bundlers.
+  // Makes Vitest load the modules of the SDK, because Node.js cannot load those that @clerk/nextjs provides for bundlers.
   server: { deps: { inline: [/@clerk\//] } },
 };
 

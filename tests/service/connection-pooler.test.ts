@@ -14,6 +14,7 @@ describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
   let service: TestService;
 
   beforeAll(async () => {
+    // This PgBouncer opens at most two connections to a database.
     pooler = await startPgBouncer(serverOfThisRun().url);
     service = await startTestService({
       processes: 2,
@@ -39,12 +40,13 @@ describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
     expect((await me(service.url, token('user_pooled_hook'))).status).toBe(200);
   });
 
-  test('If PgBouncer may open only two connections to the database, 60 new users with concurrent requests get one row each', async () => {
+  test('If PgBouncer may open only two connections to the database, concurrent requests for 60 new users create one row for each user', async () => {
     const figures = await generateLoad(service, { users: 60, concurrency: 24, seed: 1 });
     expect(figures).toMatchObject({ rows: 60, violations: [], errors: [] });
     const { rows } = await service.database.pool.query(
       `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
     );
+    // At most two of these connections belong to PgBouncer. The limit allows for idle connections in the pool of the test.
     expect(rows[0]?.count, 'open connections of PgBouncer and of the test').toBeLessThanOrEqual(2 + 4);
   });
 });

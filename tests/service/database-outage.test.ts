@@ -78,7 +78,7 @@ describe('A failing database', () => {
       }),
     ],
   ])(
-    'If the database %s, cached users are served, other requests get a 500, and events are delivered after the outage',
+    'If the database %s, /users/v1/me still serves cached users, requests that need the database get a 500, and events are delivered after the outage',
     async (what, outage) => {
       const { fail, heal } = outage();
       const id = (kind: string) => `user_${kind}_${what.replaceAll(' ', '_')}`;
@@ -153,8 +153,8 @@ test('A registration that waits first for a connection and then for a row lock f
   const before = timeouts();
   await service.database.proxy.treat('hold');
   const late = deliver(service.url, userCreated('user_late'));
-  // The insert starts after these 6 s, and the row lock blocks it. The query timeout of 3 s would end the insert after 9 s, but
-  // the deadline ends the registration after 8 s.
+  // The database accepts no connection for 6 s. The insert starts after that, and the row lock blocks it. The query timeout of
+  // 3 s would end the insert 9 s after the delivery, but the deadline ends the registration after 8 s.
   await pause(6_000);
   await service.database.proxy.treat('forward');
   expect(statusAndBody(await late)).toEqual(internalError);
@@ -162,7 +162,7 @@ test('A registration that waits first for a connection and then for a row lock f
   await expect.poll(timeouts, { message: 'the deadline ended the registration' }).toBe(before + 1);
 });
 
-test('If PostgreSQL closes the connections, only requests whose queries were running get a 500', async () => {
+test('If PostgreSQL closes the connections, a request with a running query gets a 500. Requests succeed once the service has noticed the loss', async () => {
   const row = await lockRow(service.database, 'user_ended');
   const inFlight = me(service.url, token('user_ended'));
   expect(await row.waiting(1)).toBe(true);
@@ -177,7 +177,7 @@ test('If PostgreSQL closes the connections, only requests whose queries were run
   expect((await me(service.url, token('user_ended_idle'))).status).toBe(200);
 });
 
-test('While the database is read-only, only users without a row get a 500, and events are delivered once the database is writable again', async () => {
+test('While the database is read-only, /users/v1/me still serves users with a row, registrations of new users get a 500, and events are delivered once the database is writable again', async () => {
   const cached = await me(service.url, token('user_read_cached'));
   await deliver(service.url, userCreated('user_read_known'));
   const readOnly = async (on: boolean) => {

@@ -462,7 +462,7 @@ const cases: readonly Case[] = [
       ),
     ),
     [
-      ['failure', 'migrations', `edited after it was applied: ${CREATE_USERS}`],
+      ['failure', 'migrations', `applied and then edited: ${CREATE_USERS}`],
       ['failure', 'unique users', 'no unique index'],
     ],
   ],
@@ -558,9 +558,11 @@ const cases: readonly Case[] = [
   ],
   [
     'the token of the cache is sent unencrypted',
+    // The doctor regards 127.0.0.1 as this machine, but 127.0.0.2 as another machine. No server listens at this address, so the
+    // connection fails, with an error that depends on the operating system.
     { KV_REST_API_URL: `http://${closedAddress.replace('127.0.0.1', '127.0.0.2')}` },
     [
-      ['failure', 'cache', ''], // The error depends on the operating system.
+      ['failure', 'cache', ''],
       ['warning', 'cache transport', 'the token is sent unencrypted'],
     ],
   ],

@@ -317,7 +317,7 @@ test.each(['/', '/account', '/sign-in'])(
   },
 );
 
-test('The service does not call the provider for a page request with a machine token, and a broken handshake does not cause a 5xx', async () => {
+test('A page request with an API key, a machine token or an OAuth token does not make the service call the provider, and a broken handshake does not cause a 5xx', async () => {
   for (const authorization of ['Bearer ak_0123456789', 'Bearer mt_0123456789', 'Bearer oat_0123456789']) {
     await send(`${service.url}/`, { headers: { authorization } });
   }
@@ -341,6 +341,7 @@ test('A request cannot make the service log a session token or a forged line', a
   );
   expect((await send(`${service.url}/account?__clerk_handshake=${odd}.e30.x`)).status).toBeLessThan(500);
   await send(`${service.url}/account`, { headers: { cookie: `__clerk_handshake=${odd}.e30.x` } });
+  // With `x-clerk-debug`, the SDK would log the session token after a line that contains `clerk debug`.
   expect(service.output()).not.toMatch(/clerk debug|forged/);
 });
 

@@ -90,6 +90,7 @@ describe('Readiness without the database', () => {
     await expect.poll(ready, { timeout: 30_000 }).toEqual(noDatabase);
     const lines = () => service.linesWith('"msg":"not ready"');
     await expect.poll(lines).toHaveLength(before + 1);
+    // Only the timeout for probes has this message. The database driver reports a query timeout as `Query read timeout`.
     expect(lines().at(-1)).toContain('Timed out');
   });
 
@@ -102,9 +103,9 @@ describe('Readiness without the database', () => {
 
 describe('Many concurrent probes', () => {
   /**
-   * Sends 200 concurrent probes and then 30 in sequence. Returns the duration in seconds, rounded up. A dependency may receive
-   * at most this number of probes, one per second. A probe may get a 503, because a healthy database can be slow on a busy
-   * machine.
+   * Sends 200 concurrent probes and then 30 in sequence. Returns the duration in seconds, rounded up. This is also the maximum
+   * number of probes that may reach a dependency, because at most one probe per second may reach it. A probe may get a 503,
+   * because a healthy database can be slow on a busy machine.
    */
   async function sendProbes(): Promise<number> {
     const started = performance.now();

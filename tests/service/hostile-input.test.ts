@@ -315,7 +315,7 @@ describe('Generated headers', () => {
     '?%00=%ff&a[]=b&__proto__[x]=y',
   );
   const Headers = fc.dictionary(fc.constantFrom(...NAMES), Value, { maxKeys: 8 });
-  /** Expects that a response contains no redirect, no HTML, no client input and no header of the provider's SDK. */
+  /** Expects a response without a redirect, HTML, the generated host evil.example or a header of the provider's SDK. */
   const expectPlain = ({ headers, text }: Awaited<ReturnType<typeof sendRequest>>) => {
     expect(headers.location).toBeUndefined();
     expect(headers['content-type'] ?? '').not.toContain('html');

@@ -73,20 +73,23 @@ describe('Keys of session tokens', () => {
     ['A token whose header contains the category (cat) of session tokens', {}, { cat: 'cl_B7d4PD111AAA' }],
   ])('%s with a signature of the provider', (what, claims, header) => {
     test.each<[string, unknown]>([
-      ['no sid', undefined],
-      ['an empty sid', ''],
-      ['null as its sid', null],
-      ['a sid that is not a string', { id: 'sess_1' }],
-    ])(`${what} with %s gets a 401 each time, as a bearer token and as a cookie`, async (_sid, sid) => {
-      const token = signed({ kid: ourKid(), ...header }, undefined, { ...claims, sid });
-      for (const url of [service.url, fetchingKeys.url]) {
-        for (const headers of [bearer(token), cookie(token), bearer(token), cookie(token)]) {
-          expect((await send(`${url}${ME}`, { headers })).status).toBe(401);
+      ['missing', undefined],
+      ['empty', ''],
+      ['null', null],
+      ['not a string', { id: 'sess_1' }],
+    ])(
+      `${what} gets a 401 as a bearer token and as a cookie if its sid is %s, also on the second request`,
+      async (_sid, sid) => {
+        const token = signed({ kid: ourKid(), ...header }, undefined, { ...claims, sid });
+        for (const url of [service.url, fetchingKeys.url]) {
+          for (const headers of [bearer(token), cookie(token), bearer(token), cookie(token)]) {
+            expect((await send(`${url}${ME}`, { headers })).status).toBe(401);
+          }
         }
-      }
-    });
+      },
+    );
 
-    test(`${what} with a sid is accepted`, async () => {
+    test(`${what} is accepted if it has a sid`, async () => {
       const token = signed({ kid: ourKid(), ...header }, undefined, claims);
       expect((await me(service.url, token)).status).toBe(200);
     });

@@ -28,7 +28,8 @@ async function visit(id: string): Promise<string> {
 }
 /**
  * Sets the time of each deletion back by 10 s, so that a new session token can link the user. A user that the forget command
- * has deleted is forgotten: only a session token that is more than 5 s newer than the deletion links the user again.
+ * has deleted is forgotten: only a session token that is issued after the deletion links the user again. Clocks may differ by up
+ * to 5 s, so the issue time must be more than 5 s after the deletion.
  */
 const ageDeletions = () =>
   database.pool.query(`UPDATE forgotten_users SET forgotten_at = forgotten_at - interval '10 seconds'`);
@@ -59,7 +60,7 @@ test('The show command finds a user by the internal or the provider id and print
   expect(byInternalId).toMatchObject({ exit: 0, stderr: '' });
   expect(byInternalId.stdout).toMatch(
     new RegExp(
-      `^internal id +${userId}\nlinked +20\\S+Z\nprovider's id +${user.id}\ncache +contains this id\nprovider +has this user, created at 20\\S+Z\n$`,
+      `^internal id +${userId}\nlinked +20\\S+Z\nprovider's id +${user.id}\ncache +contains the internal id\nprovider +has this user, created at 20\\S+Z\n$`,
     ),
   );
   expect(byProviderId.stdout).toBe(byInternalId.stdout);
@@ -70,7 +71,7 @@ test('The show command reports a user without a row as not linked, and marks a c
   const { exit, stdout } = await show('user_nobody');
   expect(exit).toBe(1);
   expect(stdout).toMatch(
-    /internal id +none.*\n.*\ncache +CONTAINS AN ID OF A USER WITHOUT A LINK: 019a\S+\nprovider +has no such user\n$/s,
+    /internal id +none.*\n.*\ncache +CONTAINS AN ID, BUT THE USER IS NOT LINKED: 019a\S+\nprovider +has no such user\n$/s,
   );
 });
 
@@ -144,7 +145,7 @@ async function queriesHaveEnded(): Promise<boolean> {
   return rows.length === 0;
 }
 
-test('A user that sends a newer session token during the deletion gets a new internal id, and the deletion reports `relinked`', async () => {
+test('If a session token links the user again before the deletion has ended, the user gets a new internal id, and the deletion reports `relinked`', async () => {
   const id = 'user_who_comes_back';
   const userId = await visit(id);
   let next = '';
@@ -210,7 +211,7 @@ test('The forget command rejects an id that is the internal id of one user and t
   const { exit, stderr } = await forget(userId, '--yes');
   expect({ exit, stderr }).toEqual({
     exit: 1,
-    stderr: expect.stringContaining('Pass the other id of the user'),
+    stderr: expect.stringContaining("Pass the provider's id of A or the internal id of B."),
   });
   expect(await database.rowsOf(userId)).toHaveLength(1);
 });

@@ -57,7 +57,10 @@ function valuesOf(given: unknown): fc.Arbitrary<unknown> {
 const text = (value: unknown) => JSON.stringify(value);
 const bodyOf = (path: typeof REGISTER | typeof HOOK) =>
   valuesOf(document.paths[path].post.requestBody.content['application/json'].schema).map(text);
-/** Bodies of events. In `user.created`, the id must be valid, missing, null or empty, which the schema does not express. */
+/**
+ * Bodies of events that the webhook accepts. It accepts `user.created` only if the id is valid, missing, null or empty. The
+ * schema does not express this.
+ */
 const event = fc.oneof(
   bodyOf(HOOK).filter((body) => JSON.parse(body).type !== 'user.created'),
   valuesOf(document.components.schemas.IdentityProviderUserId).map((id) =>

@@ -45,7 +45,8 @@ async function withoutDatabase(sendRequest: () => Promise<Received>): Promise<Re
 
 /**
  * Sends a register request with the token of `user_caller`. Once the internal id of `user_caller` is cached, the guard (session
- * check of a route) does not need the database. Only the registration of the user in the body needs the database.
+ * check of a route) does not need the database. A 500 without the database then comes from the registration of the user in the
+ * body.
  */
 const submit = (body: unknown) => register(service.url, token('user_caller'), body);
 const submitId = (id: unknown) => submit({ identityProviderUserId: id });
@@ -72,7 +73,7 @@ async function health(expected: string, status: number): Promise<Received> {
   return response;
 }
 
-/** Functions that provoke the documented examples. A key contains the operation, the status and the name of the example. */
+/** Functions that provoke the documented examples. A key is the name of a response (`DOCUMENTED`) and of an example. */
 const provocations: Record<string, () => Promise<Received>> = {
   [`GET ${ME} 200 context`]: async () => {
     await insertExampleUser();
@@ -132,7 +133,7 @@ const provocations: Record<string, () => Promise<Received>> = {
     send(`${service.url}${ME}`, { method: 'PROPFIND' }),
 };
 
-/** The example of a process that shuts down. health.test.ts provokes this example. */
+/** Key of the example for a process that is shutting down. health.test.ts provokes this example. */
 const STOPPING = 'GET /health/ready 503 stopping';
 const examples = DOCUMENTED.flatMap(({ name, method, pathname, status, examples }) =>
   Object.entries(examples).map(([kind, body]) => {
@@ -161,7 +162,7 @@ test.each(examples.map((example) => [example.key, example] as const))(
   },
 );
 
-test('Each response that these tests provoke has an example in the OpenAPI document', () => {
+test('Each key of `provocations` names an example in the OpenAPI document', () => {
   const keys = examples.map(({ key }) => key);
   expect(Object.keys(provocations).filter((key) => !keys.includes(key))).toEqual([]);
 });
@@ -177,7 +178,7 @@ test('The OpenAPI document has the same responses for the webhook user.created a
   expect(document.webhooks['user.created'].post.responses).toEqual(document.paths[HOOK].post.responses);
 });
 
-test('The path /openapi.json needs no credential, has no other spelling and allows only GET and HEAD', async () => {
+test('GET and HEAD requests to /openapi.json need no credential. Other methods get a 405, and other spellings of the path get a 404', async () => {
   const { status, body } = await get('/openapi.json');
   expect({ status, body }).toEqual({ status: 200, body: document });
   expect((await send(`${service.url}/openapi.json`, { method: 'HEAD' })).status).toBe(200);

@@ -102,7 +102,8 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ directives }));
     };
     const first = await visit(`${withStub.url}/account?__clerk_handshake_nonce=nonce_x`, expired());
-    // With test keys, the SDK first redirects to the page without the nonce and sets the cookies.
+    // With test keys, the first response sets the cookies and redirects to the URL of the page without the nonce. The second
+    // visit follows this redirect as a browser does.
     const { headers } = keys === 'live' ? first : await visit(`${withStub.url}/account`, cookie(foreign));
     expect(backendApi.calls.at(-1)).toBe('GET /v1/clients/handshake_payload?nonce=nonce_x');
     expect(headers.get('location')).toMatch(SIGN_IN);

@@ -70,8 +70,8 @@ describe('POST /auth/v1/register', () => {
     ['255 characters', 'u'.repeat(255)],
     ['255 characters of two UTF-16 units each', '😀'.repeat(255)],
     ['an SQL statement', `'; DROP TABLE users; --`],
-    ['the name of a property of all objects', '__proto__'],
-  ])('The register route stores an id with %s unchanged', async (_what, identityProviderUserId) => {
+    ['the name of a property that all objects have', '__proto__'],
+  ])('The register route stores an id unchanged: %s', async (_what, identityProviderUserId) => {
     const { status, body } = await submit({ identityProviderUserId });
     expect(status).toBe(201);
     expect(body).toMatchObject({ identityProviderUserId });

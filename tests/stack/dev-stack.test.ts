@@ -180,7 +180,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
     expect(created.status).toBe(201);
     await visit(browser, { url: app }, { expected: [/status of 404 .*\/no-such-page/] }, async (page) => {
       const expectNoIssues = async (path: string) => {
-        // The browser SDK starts after React has hydrated the page.
+        // The browser SDK starts after React has hydrated the page, so next dev has reported issues of the hydration by then.
         await page.waitForFunction('window.Clerk?.loaded');
         await page.locator('nextjs-portal').waitFor({ state: 'attached' });
         expect(await page.locator('nextjs-portal [data-issues-open]').allInnerTexts(), path).toEqual([]);

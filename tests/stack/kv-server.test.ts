@@ -12,7 +12,8 @@ import {
 import { hasRedis, startRedis, type TestRedis } from '../harness/dependencies/redis';
 import { stopAfterTest } from '../vitest/stop-after-all';
 
-// The KV server of the local stack has the HTTP interface of Vercel KV. An engine runs its commands, in memory or in Redis.
+// The KV server of the local stack has the HTTP interface of Vercel KV. The server passes each command to an engine, which runs
+// the command in memory or in Redis.
 const token = 'a-token-of-this-test';
 
 /** Creates a client with the options of the service: no deserialization and no retries. */

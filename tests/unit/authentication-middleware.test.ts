@@ -5,8 +5,9 @@ import { foreignParty } from '#lib/idp/authorized-party';
 import { log } from '#lib/log';
 import { allowedMethods, isPage } from '#lib/routing/paths';
 
-// The authentication middleware passes requests to the middleware of the identity provider's SDK (Clerk). It then passes the
-// auth state, which is the SDK's result, to the route in request headers that start with `x-clerk-auth-`.
+// The authentication middleware passes requests to the middleware of the identity provider's SDK (Clerk). The SDK's result is
+// the auth state. The authentication middleware passes the auth state to the route in request headers that start with
+// `x-clerk-auth-`.
 vi.mock('#lib/env', () => ({ environment: () => ({ IDP_SECRET_KEY: 'sk_test_of_this_test' }) }));
 
 beforeEach(() => {
@@ -113,7 +114,7 @@ describe('API paths', () => {
     }
   });
 
-  test('For an API request, the SDK receives only the session cookie of the client. The route receives the headers of the client without the x-clerk- headers', async () => {
+  test('For an API request, the SDK receives only the credential of the client, such as the session cookie. The route receives all headers of the client except the x-clerk- headers', async () => {
     const given = {
       cookie:
         '__session=ey.b.c; __clerk_handshake=x; __clerk_handshake_nonce=x; __refresh_abc=x; theme=a%20b',
@@ -266,7 +267,7 @@ describe('Cache of credentials', () => {
     vi.advanceTimersByTime(1_200);
     expect(await sendBoth(), 'the short-lived token has expired').toBe(3);
     vi.advanceTimersByTime(50_000);
-    expect(await sendBoth(), 'the long-lived token was verified more than 60 s ago').toBe(5);
+    expect(await sendBoth(), 'one token has expired, and the other was verified more than 60 s ago').toBe(5);
     vi.useRealTimers();
   });
 
@@ -342,13 +343,13 @@ describe('Pages', () => {
       cookie: headers.get('cookie'),
       destination: headers.get('sec-fetch-dest'),
     }));
-  /** The request that the SDK gets when it is called again with only the session cookie. */
+  /** The second request that the SDK gets. It has the session cookies, but no handshake nonce. */
   const bySession = {
     url: 'http://localhost:3000/account?a=b',
     cookie: SESSION,
     destination: 'empty',
   };
-  /** The request that the SDK gets when it is called again without a credential. */
+  /** The last request that the SDK gets. It has no credential. */
   const signedOutPage = { url: 'http://localhost:3000/account', cookie: null, destination: 'empty' };
 
   test.each<[string, () => Response | Promise<Response>]>([
@@ -368,7 +369,7 @@ describe('Pages', () => {
         }),
     ],
   ])(
-    'If the SDK %s when it gets a handshake nonce, the middleware calls the SDK again with only the session cookie and does not redirect',
+    'If the SDK %s when it gets a handshake nonce, the middleware calls the SDK again without the nonce and does not redirect',
     async (_failure, respond) => {
       vi.useFakeTimers();
       const accepts = acceptingSdk();
@@ -404,7 +405,7 @@ describe('Pages', () => {
     expect(sdk).toHaveBeenCalledTimes(1);
   });
 
-  test('A page request whose token is for an origin that is not authorized has the status signed-out', async () => {
+  test('If the session token of a page request was issued for an unauthorized origin, the request has the status signed-out', async () => {
     const accepts = acceptingSdk();
     const sdk = vi.fn<NextMiddleware>((request, event) =>
       request.cookies.has('__session') ? foreignParty() : accepts(request, event),
@@ -415,7 +416,7 @@ describe('Pages', () => {
     expect(seenBy(sdk).slice(1)).toEqual([signedOutPage]);
   });
 
-  test('A page receives an application cookie even if its name contains the name of an SDK cookie, such as my__session', async () => {
+  test('A page receives an application cookie whose name contains the name of an SDK cookie, such as my__session', async () => {
     const cookie = 'my__session=a; my__clerk_handshake=b';
     const { route } = await setUp().pass(get({ cookie }, '/account'));
     expect(route.get('cookie')).toBe(cookie);
@@ -448,7 +449,7 @@ test.each(['status', 'token', 'signature', 'reason', 'message', 'whatever-comes-
   },
 );
 
-test('The middleware responds with 405 to a server action without a Content-Length header and does not read its body', async () => {
+test('The middleware responds with 405 to a server action without a Content-Length header and does not read the body', async () => {
   const pull = vi.fn();
   const request = new NextRequest('http://localhost:3000/sign-in', {
     method: 'POST',
@@ -548,6 +549,7 @@ describe('Allowed methods', () => {
     expect(methods(pathname)).toBe('');
   });
 
+  // POST to a page or to an unknown path is only for server actions.
   test.each([
     ['/users/v1/me', 'GET HEAD POST PUT PATCH DELETE OPTIONS'],
     ['/users/v1/caf%C3%A9', 'GET HEAD POST PUT PATCH DELETE OPTIONS'],
@@ -556,11 +558,11 @@ describe('Allowed methods', () => {
     ['/', 'GET HEAD POST OPTIONS'],
     ['/_next/static/chunks/a.js', 'GET HEAD'],
     ['/unknown', 'GET HEAD POST'],
-  ])('The path %s allows %s', (pathname, expected) => {
+  ])('The path %s allows the methods %s', (pathname, expected) => {
     expect(methods(pathname)).toBe(expected);
   });
 
-  test('A path that is not served gets a 404, a method that is not allowed gets a 405, and the SDK is called in neither case', async () => {
+  test('A path that is not served gets a 404. A method that is not allowed and a POST that is not a server action get a 405. The SDK is not called', async () => {
     const { pass, sdk } = setUp();
     const statusOf = async (path: string, init: { method?: string; body?: string } = {}) =>
       (await pass(new NextRequest(`http://localhost:3000${path}`, init))).status;
@@ -640,7 +642,7 @@ describe('The auth state of an API request', () => {
     ['', [{ reason: undefined }]],
     ['token-expired', []],
   ])(
-    'The middleware logs a warning if the SDK rejects a token for an unknown reason. The warning contains the reason only if the reason consists of 1 to 100 lowercase letters and hyphens: %j',
+    'If the SDK rejects a token for an unknown reason, the middleware logs a warning, but at most once a minute. The warning contains the reason only if the reason consists of 1 to 100 lowercase letters and hyphens: %j',
     async (word, logged) => {
       const sdk = reporting({ status: 'signed-out' }, { 'x-clerk-auth-reason': word });
       const { pass } = setUp({ sdk });
@@ -698,7 +700,8 @@ describe('The auth state of an API request', () => {
     });
     const { pass } = setUp({ sdk });
     const passed = [pass(get(bearer(fast))), pass(get(bearer(slow)))];
-    now.mockReturnValue(5_000); // The timers fire one second late.
+    // The timers of 4 s fire after 5 s. The middleware concludes from the delay that the process was suspended.
+    now.mockReturnValue(5_000);
     await vi.advanceTimersByTimeAsync(4_000);
     expect(sdk).toHaveBeenCalledTimes(2);
     await vi.advanceTimersByTimeAsync(3_999);
@@ -848,14 +851,14 @@ describe('Page requests', () => {
     },
   );
 
-  test('If one handshake token of a request is malformed, the SDK receives none of its handshake tokens', async () => {
+  test('If one handshake token in the query is malformed, the SDK receives no handshake token in the query', async () => {
     const { seen } = await setUp().pass(
       page(`/account?__clerk_handshake=${handshake}&__clerk_handshake=x&a=b`),
     );
     expect(seen?.url).toBe('http://localhost:3000/account?a=b');
   });
 
-  test('The page receives its path and query without the parameters of a handshake', async () => {
+  test('The header x-identity-link-path contains the path and the query of the page, without the parameters of a handshake', async () => {
     const query = `?a=b&__clerk_handshake=${handshake}&__clerk_handshake_nonce=x&__clerk_db_jwt=y&c=%C3%A9`;
     const { seen } = await setUp().pass(page(`/account${query}`));
     expect(seen?.headers.get('x-identity-link-path')).toBe('/account?a=b&c=%C3%A9');
@@ -865,7 +868,7 @@ describe('Page requests', () => {
     [2_000, '/account?a='],
     [2_001, '/'],
   ])(
-    'The page receives its path in a request header. A slash replaces a path of more than 2,000 characters: %i characters',
+    'The header x-identity-link-path contains a slash if the path and the query have more than 2,000 characters: %i characters',
     async (length, start) => {
       const path = '/account?a='.padEnd(length, 'x');
       const { seen } = await setUp().pass(page(path));
@@ -877,7 +880,7 @@ describe('Page requests', () => {
     ['/account?__clerk_handshake_nonce=x', '__session=ey.b.c'],
     ['/account', '__session=ey.b.c; __clerk_handshake_nonce=x'],
   ])(
-    'If the SDK sets no cookies for a nonce, the SDK is called again with only the session cookie: %s %s',
+    'If the SDK sets no cookies for a handshake nonce, the middleware calls the SDK again without the nonce: %s %s',
     async (path, cookie) => {
       const sdk = vi.fn<NextMiddleware>(() => NextResponse.next());
       await setUp({ sdk }).pass(page(path, cookie));

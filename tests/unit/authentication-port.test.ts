@@ -40,7 +40,7 @@ describe.each([
     ['https://other.example.com', false],
     [undefined, false],
   ])(
-    'With https://app.example.com as the only authorized party, the result for a token with the azp %s is isAuthenticated: %s',
+    'If https://app.example.com is the only authorized party, a token with the azp %s authenticates a request: %s',
     async (azp, isAuthenticated) => {
       const authorizedParties = ['https://app.example.com'];
       const strict = createAuthenticationAdapter({ ...keys, apiUrl: idp.url, ...jwtKey, authorizedParties });
@@ -59,7 +59,7 @@ describe.each([
     });
   });
 
-  test('resolveUserId() gets the issue time of the token, and a request is unauthenticated if resolveUserId() returns undefined', async () => {
+  test('resolveUserId() gets a function that returns the issue time of the token. A request is unauthenticated if resolveUserId() returns undefined', async () => {
     resolveUserId.mockClear();
     const iat = now() - 30;
     expect(await authenticate(bearer(tokenFor(idp, 'user_1', { iat })))).toBeDefined();

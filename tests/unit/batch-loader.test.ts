@@ -30,7 +30,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('A single key is looked up immediately', async () => {
+test('A single key is looked up in the next event loop iteration', async () => {
   const find = batchLoader(lookUp);
   const found = find('one');
   await nextIteration();
@@ -93,12 +93,13 @@ test('A key without a value resolves to undefined, and a failed lookup rejects o
   expect(await after).toBe(3);
 });
 
-test('Once a lookup has succeeded, keys of one event loop iteration share the next lookup', async () => {
+test('After a lookup has succeeded, the next batch again collects the keys of a whole event loop iteration', async () => {
   const find = batchLoader(lookUp);
   const first = find('a');
   await nextIteration();
   await first;
   const second = find('bb');
+  // A batch that waited for the successful lookup would be sent after a few microtasks, without the third key.
   for (let microtask = 0; microtask < 20; microtask += 1) await Promise.resolve();
   const third = find('ccc');
   await nextIteration();

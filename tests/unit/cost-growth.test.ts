@@ -102,7 +102,7 @@ test.each([
   expect(brokenLimits(points, LIMITS)).toEqual(broken);
 });
 
-test('If the maximum is 1.6 times the reference cost, brokenLimits() reports 2 times that cost and accepts 1.5 times', () => {
+test('If the maximum is 1.6 times the reference cost, brokenLimits() reports a cost of 2 times the reference and accepts 1.5 times the reference', () => {
   expect(brokenLimits(series(linear(10), 10), signature)).toEqual(['over 1.6 times']);
   expect(brokenLimits(series(linear(5), 10), signature)).toEqual([]);
 });

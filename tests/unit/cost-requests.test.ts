@@ -42,7 +42,7 @@ test('costAddresses() marks only /users/v1/me and the register route as addresse
   expect(guardedPaths).toEqual([ME, REGISTER]);
 });
 
-test('The ordinary request of the cost measurement to the register route has a valid body', () => {
+test('In the cost measurement, the ordinary request to the register route has a valid body', () => {
   const target = targets.find(({ address }) => address === `POST ${REGISTER}`);
   expect(JSON.parse(target?.ordinary.body ?? '')).toEqual({
     identityProviderUserId: expect.stringMatching(/^user_/),
@@ -136,7 +136,7 @@ test('Generated JSON of different widths and depths can be parsed', () => {
     }
 });
 
-test('costTargets() returns only the targets that the pattern matches', () => {
+test('costTargets() returns only the targets and the dimensions that the pattern matches', () => {
   const found = costTargets(addresses, TOKEN, /GET \/sign-in query: different/);
   expect(found.map(({ address, dimensions }) => [address, dimensions.map(({ name }) => name)])).toEqual([
     ['GET /sign-in', ['query: different names', 'query: different __clerk_ names']],

@@ -75,13 +75,13 @@ test('The doctor pings the store, writes a key with an expiry, reads it and dele
   ]);
 });
 
-test('The doctor skips the checks of the cache if its variables are invalid', async () => {
+test('The doctor skips the checks of the cache if the variables of the cache are invalid', async () => {
   vi.stubEnv('KV_REST_API_TOKEN', '');
   const message = 'KV_REST_API_URL or KV_REST_API_TOKEN is invalid';
   expect(await checkCache()).toEqual([
     skipped('cache', message),
-    skipped('cache write', 'the cache does not respond'),
-    skipped('cache latency', 'the cache does not respond'),
+    skipped('cache write', 'the first check of the cache did not succeed'),
+    skipped('cache latency', 'the first check of the cache did not succeed'),
     skipped('cache transport', message),
   ]);
   expect(commands).toEqual([]);
@@ -142,6 +142,7 @@ const errors: [error: unknown, message: string, remedy: string][] = [
     'cannot connect to the store (ECONN_RESET)',
     'Check that the store is running and that KV_REST_API_URL is its URL',
   ],
+  // The remedy assumes that KV_REST_API_URL is the URL of another server.
   [coded('HTTP_500'), 'the store responds with status 500', COPY_BOTH],
   [coded('XHTTP_500'), 'the response at KV_REST_API_URL is not that of a KV store', COPY_BOTH],
   [coded('HTTP_500x'), 'the response at KV_REST_API_URL is not that of a KV store', COPY_BOTH],
@@ -158,8 +159,8 @@ test.each(errors)(
     store.ping = failWith(error);
     expect(await checkCache()).toEqual([
       { name: 'cache', status: 'failure', message, remedy },
-      skipped('cache write', 'the cache does not respond'),
-      skipped('cache latency', 'the cache does not respond'),
+      skipped('cache write', 'the first check of the cache did not succeed'),
+      skipped('cache latency', 'the first check of the cache did not succeed'),
       ok('cache transport', 'over TLS'),
     ]);
     expect(commands).toEqual([['ping'], ['ping'], ['ping']]);
@@ -195,7 +196,7 @@ test('The doctor explains the errors of the write and of the latency check in th
   ]);
 });
 
-test('The doctor warns if the store returns a written value only after some time, and reports a failure after 2 s', async () => {
+test('The doctor warns if a written value cannot be read immediately, and reports a failure if the value cannot be read within 2 s', async () => {
   let reads = 0;
   store.get = async (key) => {
     reads += 1;
@@ -213,7 +214,7 @@ test('The doctor warns if the store returns a written value only after some time
     name: 'cache write',
     status: 'failure',
     message: 'a written value cannot be read within 2 s',
-    remedy: 'Use a store without replicas. If this store has none, use a different store',
+    remedy: 'Use a store without read regions. If this store has no read regions, use a different store',
   });
   expect(reads).toBe(20);
   expect(entries.size).toBe(0);

@@ -206,7 +206,7 @@ test.each<[string, () => void, object]>([
       status: 'failure',
       message: 'failed: 2_bad, 3_bad',
       remedy:
-        'Correct the cause. Then run npx prisma migrate resolve --rolled-back 2_bad, or set rolled_back_at in the row of this migration in _prisma_migrations. Then run npm run db:deploy',
+        'Correct the cause. Then run npx prisma migrate resolve --rolled-back 2_bad, or set rolled_back_at in its row in _prisma_migrations. Do this for each failed migration. Then run npm run db:deploy',
     },
   ],
   [
@@ -216,8 +216,8 @@ test.each<[string, () => void, object]>([
     },
     {
       status: 'failure',
-      message: `edited after it was applied: ${first}, ${later[0]}`,
-      remedy: 'Restore the file, and make the change in a new migration',
+      message: `applied and then edited: ${first}, ${later[0]}`,
+      remedy: 'Restore each file, and make the change in a new migration',
     },
   ],
   [
@@ -345,6 +345,9 @@ test('The doctor accepts each name of UTC and warns about any other time zone', 
   }
 });
 
+// The connection uses process 7 (`FACTS`). Another announced id, or none, shows that there is a pooler. The first and the third
+// statement run on one connection. The second runs on another connection, in a transaction. A pooler pools by transaction if
+// both connections use the same process, or if the first connection changes its process.
 test.each([
   ['a pooler', 8, [1, 2, 1]],
   ['a pooler', undefined, [1, 2, 1]],

@@ -20,7 +20,7 @@ interface Call {
   readonly init: RequestInit;
 }
 const calls: Call[] = [];
-/** Responses by the path, with `http:` before the path of an unencrypted request. */
+/** Responses by path. The path of an unencrypted request has the prefix `http:`. */
 let respond: Record<string, (call: Call) => Response | Promise<Response>>;
 /** Signing secrets of the service. */
 let secrets: string[];
@@ -161,6 +161,7 @@ test.each<[string, () => Response | Promise<Response>, string, string]>([
     'the response is not that of the service (200, not a JSON object)',
     NOT_JSON,
   ],
+  // The doctor reads only the first 16 KiB. They are not a complete JSON object.
   [
     'sends more than 16 KiB',
     () => Response.json({ status: 'ok', more: 'x'.repeat(16 * 1_024) }),
@@ -168,13 +169,13 @@ test.each<[string, () => Response | Promise<Response>, string, string]>([
     NOT_JSON,
   ],
   [
-    'has another body',
+    'sends another body',
     () => Response.json({ status: 'fine' }),
     'GET /health/alive gets a 200 with an unexpected body',
     CHECK_URL,
   ],
   [
-    'has an invalid body',
+    'sends an invalid body',
     () => Response.json({ status: 7 }),
     'GET /health/alive gets a 200 with an unexpected body',
     CHECK_URL,
@@ -192,7 +193,10 @@ test.each<[string, () => Response | Promise<Response>, string, string]>([
     const [service, ...others] = await checkDeployedService(ORIGIN, false);
     expect(service).toEqual(failure('service', message, remedy));
     expect(others.map(({ name: _name, ...result }) => result)).toEqual(
-      Array.from({ length: 9 }, () => ({ status: 'skipped', message: 'the service does not respond' })),
+      Array.from({ length: 9 }, () => ({
+        status: 'skipped',
+        message: 'the first check of the service did not succeed',
+      })),
     );
   },
 );
@@ -302,7 +306,7 @@ test.each<[string, () => Response, string, string]>([
 );
 
 const SAME_SECRET =
-  'Set IDP_WEBHOOK_SIGNING_SECRET of the deployment to the value in this environment, and deploy again. If the values are already equal, check the clock of this machine';
+  'Set IDP_WEBHOOK_SIGNING_SECRET of the deployment to the value in this environment, and deploy again. If the values are already equal, check the clock of this machine: the service rejects events whose time is more than 5 minutes off';
 test('The doctor reports the signing secret that the service does not accept', async () => {
   secrets = [OTHER_SECRET];
   expect(await byName('service webhook')).toEqual(

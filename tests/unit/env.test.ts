@@ -143,7 +143,7 @@ describe('The environment', () => {
     [
       'CLERK_API_URL',
       'x',
-      'CLERK_API_URL must be an http:// URL with a port on this machine: only the local stack sets it',
+      'CLERK_API_URL must be an http:// URL with a port on this machine: only the local stack sets this variable',
     ],
   ])('The error for %s=%j states what is wrong with the value', (name, value, problem) => {
     expect(problemsOf({ [name]: value })).toBe(`Invalid environment variables:\n  - ${problem}`);

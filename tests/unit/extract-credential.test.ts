@@ -82,7 +82,7 @@ test.each([
   ],
   [`__session=${TOKEN}; __session_x=no-token`, `__session=${TOKEN}`, TOKEN],
 ])(
-  "extractCredential() keeps only well-formed cookies of the identity provider's SDK, and sets `token` only if the cookies contain a single session token: %j",
+  "extractCredential() keeps only well-formed cookies of the identity provider's SDK. It sets `token` only if all session tokens in these cookies are equal: %j",
   (given, value, token) => {
     expect(extract({ cookie: given })).toEqual({ credential: { header: 'cookie', value, token } });
   },

@@ -100,7 +100,7 @@ describe('guard()', () => {
     [{ 'x-identity-link-reason': 'a word of a client', 'x-clerk-auth-status': 'signed-out' }],
     [{ 'x-clerk-auth-status': 'signed-out' }],
   ])(
-    'The guard ignores the headers %j of a client and logs the reason no-auth-state if the middleware did not run',
+    'If the middleware did not run, the guard ignores the headers %j of a client and logs the reason no-auth-state',
     async (headers) => {
       await expectUnauthorized(new NextRequest(URL, { headers }), 'no-auth-state');
     },

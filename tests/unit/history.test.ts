@@ -2,9 +2,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Call, checkHistory, ENTRY_POINTS } from '../harness/history';
 
-// A history is a list of concurrent calls for the same user, each with the times of its request and its response.
-// checkHistory() reports which rules of the service a history violates. The first test compares checkHistory() with a simpler
-// and slower check: some order of the calls must explain all responses and the rows in the database.
+// A history is a list of calls for one user. The calls may overlap. Each call has the time of its request and the time of its
+// response or failure. checkHistory() reports which rules of the service a history violates. The first test compares
+// checkHistory() with a simpler and slower check: some order of the calls must explain all responses and the rows in the
+// database.
 const USER = 'user_1';
 const rowsOf = (ids: readonly string[]) => new Map([[USER, ids]]);
 
@@ -42,8 +43,8 @@ function run(calls: readonly Call[], before: string | undefined): string[] | und
 }
 
 /**
- * Checks a history by trying every order of its calls. A call without a response or with a 5xx is uncertain: it may take
- * effect at any time after its request, or never.
+ * Returns true if some order of the calls explains the responses and the rows. Ignores calls with a 4xx, because they have no
+ * effect. A call without a response or with a 5xx is uncertain: it may take effect at any time after its request, or never.
  */
 function isLinearizable(calls: readonly Call[], rows: readonly string[], before: string | undefined) {
   const isUncertain = ({ status }: Call) => status === undefined || status >= 500;

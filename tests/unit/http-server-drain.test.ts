@@ -7,7 +7,7 @@ import { listen } from '../../dev/system/listen';
 
 vi.mock('node:timers/promises', () => ({ setTimeout: vi.fn() }));
 
-/** Ends the pause at the start of `drain()`. During the pause, the server accepts connections that clients have opened. */
+/** Ends the pause that is the first step of `drain()`. During the pause, the server still accepts new connections. */
 let endPause = () => {};
 beforeEach(() => {
   vi.mocked(pause).mockImplementation(
@@ -57,7 +57,7 @@ test('During the first 100 ms of drain(), new connections get responses', async 
 test('A connection gets a response if the client opened it before drain() stopped listening', async () => {
   const { drain, get } = await startServer();
   const drained = drain();
-  // The server accepts the connection only after the pause.
+  // The client connects after the pause. At that time, `drain()` has not stopped listening yet.
   endPause();
   expect(await get('/users/a')).toContain('/users/a');
   await drained;

@@ -77,7 +77,7 @@ test('drain() waits for an API request whose client has disconnected', async () 
   expect(events).toEqual(['disconnected', 'completed', 'drained']);
 });
 
-test('The first check of an idle connection does not close the connection, because an unread request may have arrived. A later check closes it', async () => {
+test('The first check of an idle connection leaves the connection open, so that Node.js can read a request that has already arrived. A later check closes the connection', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'performance'] });
   try {
     const { server } = httpServer(() => Promise.resolve());
@@ -182,7 +182,7 @@ describe('Connections', () => {
     expect(info).not.toHaveBeenCalled();
   });
 
-  test('If a response ends immediately after its first bytes, the client receives its chunks in order', async () => {
+  test('If a response ends immediately after its first bytes, the client receives the chunks of the response in order', async () => {
     const { open } = await startServer(async (_request, response) => {
       response.flushHeaders();
       response.write('hello');
@@ -291,7 +291,7 @@ describe('Request bodies', () => {
     expect(statusesOf(await open(`${POST}${body}${chunked(1, 1)}0\r\n\r\n`).closed())).toEqual([400]);
   });
 
-  test('If a body has too many small chunks, the handler never reads to the end of the body, because the server drops some chunks', async () => {
+  test('If a body has too many small chunks, the server drops some chunks, and the handler never reads to the end of the body. Otherwise, the incomplete body would look complete', async () => {
     const read = vi.fn();
     const { open } = await startServer(async (request) => {
       await text(request).then(read, () => undefined);

@@ -124,7 +124,7 @@ describe('Failing handlers', () => {
 });
 
 describe('Responses of a route', () => {
-  test('route() adds the request id of the client and `cache-control: no-store` to a response, and keeps its other headers', async () => {
+  test('route() sets `x-request-id` to the request id of the client, sets `cache-control: no-store`, and keeps the other headers of a response', async () => {
     const handler = route(
       () => new Response('text', { status: 201, headers: { 'x-own': '1', 'cache-control': 'public' } }),
     );
@@ -148,7 +148,7 @@ describe('Responses of a route', () => {
     },
   );
 
-  test('The header `server-timing` and the log contain the outcomes of the cache and of the registration', async () => {
+  test('The header `server-timing` and the log contain the outcomes of the cache lookup (`cache`) and of registrations (`caller`, `registered`)', async () => {
     const handler = route(() => {
       addLogFields({ cache: 'miss', caller: 'created', reason: 'expired' });
       addLogFields({ registered: 'existing' });

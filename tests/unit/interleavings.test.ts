@@ -94,7 +94,8 @@ async function loadProcess() {
       );
     },
     forget: () => {
-      // The real pause lasts until no lookup can still write the id of the deleted row.
+      // The real pause lasts until no call can still cache the id of the deleted row. This pause ends when no call is about to
+      // cache an id other than that of the present row.
       const pause = () =>
         schedule(
           'pause',
@@ -167,15 +168,17 @@ async function run({ before, calls, interruptions }: Calls, choices: readonly nu
   let interrupted = 0;
   let latest: string | undefined;
   for (;;) {
-    // lib/concurrency/batch-loader.ts collects lookups and starts them in the next event loop iteration. After three
-    // iterations, each call is done or waits for the test or for another call.
+    // lib/concurrency/batch-loader.ts collects lookups and starts them in the next event loop iteration. A call waits for at
+    // most one such iteration between two statements. After three iterations, each call is therefore done, or waits for the
+    // test or for another call.
     for (let count = 0; count < 3; count += 1) await iteration();
     if (isDone) break;
     const enabled = [...waiting].filter(({ isEnabled }) => isEnabled());
     const same = enabled.filter(({ call }) => call === latest);
     const allowed = interrupted === interruptions && same.length > 0 ? same : enabled;
     const chosen = allowed[choices[alternatives.length] ?? 0];
-    if (chosen === undefined) throw new Error('Some calls are not done, but none of them waits');
+    if (chosen === undefined)
+      throw new Error('Some calls are not done, but the test can release none of them');
     alternatives.push(allowed.length);
     trace.push(`${chosen.call}: ${chosen.name}`);
     if (same.length > 0 && chosen.call !== latest) interrupted += 1;
@@ -267,8 +270,15 @@ type Case = [name: string, before: UserBefore, interruptions: number | undefined
 
 test.each<Case>([
   ['guards of two processes', 'new', undefined, ['guard', 0], ['guard', 1]],
-  ['guard and register of a process', 'new', undefined, ['guard', 0], ['register', 0]],
-  ['guard and register of two processes', 'new', undefined, ['guard', 0], ['register', 0], ['register', 1]],
+  ['guard and register of one process', 'new', undefined, ['guard', 0], ['register', 0]],
+  [
+    'guard and register of one process, and register of the other',
+    'new',
+    undefined,
+    ['guard', 0],
+    ['register', 0],
+    ['register', 1],
+  ],
   [
     'guard, two registers and forget',
     'new',

@@ -77,7 +77,7 @@ test('describeError() returns only the lines of a stack that are stack frames', 
   expect(describeError(error).frames).toEqual(['at f (a.js:1:1)']);
 });
 
-test('describeError() does not return lines of the original message as frames after the name or the message has changed', () => {
+test('The stack of an error contains the original message even if the name or the message has changed. describeError() does not return lines of that message as frames', () => {
   const renamed = new Error('x\n    at alice@example.com (sk_test_abc:1:1)');
   expect(renamed.stack).toBeDefined();
   renamed.name = 'Renamed';
@@ -185,7 +185,7 @@ test('describeError() returns up to six frames and up to three causes, and a cod
   expect(cause?.cause?.cause).not.toHaveProperty('cause');
 });
 
-test('describeError() returns only a message of 1 to 100 letters, spaces, commas, periods, apostrophes or hyphens', () => {
+test('describeError() returns a message only if the message consists of 1 to 100 letters, spaces, commas, periods, apostrophes or hyphens', () => {
   for (const message of ['x'.repeat(100), "Can't connect, try again."])
     expect(describeError(new Error(message)).message).toBe(message);
   for (const message of ['x'.repeat(101), '', 'a=b', '7 rows', 'rows 7'])

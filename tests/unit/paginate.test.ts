@@ -143,7 +143,8 @@ test('paginate() rejects after 20 restarts at one creation time, but not after 2
     return Array.from({ length: limit }, (_, index) => ({ id: `user_${requests}_${index}`, createdAt: 1 }));
   };
   await expect(seenBy(unstable, { limit: 2 })).rejects.toThrow('a different order each time');
-  // After the first request, the first attempt and each of the 20 restarts take two requests. The second has an offset.
+  // The first request returns the first page. The 21 attempts (the first one and 20 restarts) then take two requests each: one
+  // without an offset and one with an offset.
   expect(requests).toBe(1 + 2 * 21);
   const rows = Array.from({ length: 100 }, (_, index) => ({
     id: `user_${String(index).padStart(2, '0')}`,
@@ -168,5 +169,7 @@ test('A cursor of paginate() contains only users that the next request can retur
     expect(users).not.toEqual([]);
     cursors.push(cursor);
   }
+  // The next request asks for users after 8 ms. The response may contain the user with the time 8, because the provider may
+  // store fractions of a millisecond.
   expect(cursors.at(-1)).toEqual({ createdAt: 9, seen: rows.slice(2).map(userOf) });
 });

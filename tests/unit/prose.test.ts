@@ -3,7 +3,7 @@ import { findProse } from '../../tools/prose';
 
 const found = (file: string, text: string) => findProse(file, text).map(({ line, found }) => [line, found]);
 
-test('For a phrase to avoid in a comment, the prose check reports the line, the phrase and the plain alternative', () => {
+test('If a comment contains a phrase to avoid, the prose check reports the line, the phrase and the plain alternative', () => {
   const source = [
     'const a = 1;',
     '/**',
@@ -22,12 +22,12 @@ test('For a phrase to avoid in a comment, the prose check reports the line, the 
   ]);
 });
 
-test('The prose check reports a phrase to avoid in a test title', () => {
+test('The prose check reports a test title that contains a phrase to avoid', () => {
   const title = 'Nobody gets an id';
   expect(found('a.test.ts', `test('${title}', () => {});`)).toEqual([[1, 'Nobody']]);
 });
 
-test('The prose check reports phrases to avoid in paragraphs, list items and table cells of Markdown, but not in headings', () => {
+test('The prose check searches paragraphs, list items and table cells of Markdown for phrases to avoid, but not headings', () => {
   const page = [
     '# A gate',
     '',

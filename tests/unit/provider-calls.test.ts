@@ -187,7 +187,7 @@ test('listUsersWithExternalId() requests the same users as listUsers(), and retu
   ]);
 });
 
-test('listUsersById() requests up to 100 users at a time, with a plus before each id, because a minus before an id would exclude the user', async () => {
+test('listUsersById() requests up to 100 users at a time. It adds a plus before each id, because the provider excludes a user if the id in the query starts with a minus', async () => {
   const requests = respondWith(() => Response.json(users(1)));
   expect(await listUsersById([])).toEqual([]);
   expect(requests()).toEqual([]);
@@ -294,7 +294,7 @@ test('A `fetch` call to the Backend API with a string URL and without a signal g
   ]);
 });
 
-test('IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY replace the key variables of the SDK if they are not blank. The automatic proxy and the telemetry of the SDK are always off', async () => {
+test('If IDP_SECRET_KEY or IDP_PUBLISHABLE_KEY is not blank, it replaces the corresponding variable of the SDK. The automatic proxy and the telemetry of the SDK are always off', async () => {
   const names = ['CLERK_SECRET_KEY', 'NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY'];
   for (const name of [...names, 'CLERK_DISABLE_AUTO_PROXY', 'NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'])
     vi.stubEnv(name, 'old');

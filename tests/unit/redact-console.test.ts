@@ -79,7 +79,7 @@ test('An error that a library prints is logged with its name, its frames and its
   ]);
 });
 
-test('The digest of an error is logged if it has the format of Next.js', () => {
+test('The digest of an error is logged if the digest has the format of Next.js', () => {
   const { calls } = printed((library) => library.error(Object.assign(new Error('a'), { digest: 123 })));
   expect(calls).toMatchObject([['error', { digest: '123' }, 'printed by a library']]);
 });

@@ -38,7 +38,7 @@ test.each(['a', 'a,b,c', 'a,"b', 'a,b"c', '{"old":"a"}', '{"old":"a","new":1}', 
   },
 );
 
-test('parseMap() reports each invalid line and each line that collides with another line, and returns the remaining lines', () => {
+test('parseMap() reports invalid lines, lines whose old or new id occurs twice, and lines whose new id is the old id of another line. It returns the remaining lines', () => {
   const map = ['a,1', 'a,2', 'b,3', 'c,3', 'd,e', 'e,f', 'g,g', ',h', 'i,', 'j,k', 'a,1'].join('\n');
   expect(kinds(map)).toEqual([
     [1, 'old id occurs twice', 2],

@@ -77,7 +77,7 @@ test.each([
   [{ 'transfer-encoding': 'chunked' }, 405],
   [{ 'content-length': '2', 'next-action': 'x' }, 405],
 ])(
-  'A POST request to a page passes only if it is a same-origin server action of at most 1 MiB: headers %j, status %s',
+  'A POST request to a page passes only if it is a server action of at most 1 MiB that does not come from another origin: headers %j, status %s',
   (headers, status) => {
     const action = { 'next-action': '7f'.repeat(21), 'content-type': 'text/plain', ...headers };
     const rejection = rejectionFor(request('/sign-in', action, 'POST'));
@@ -111,8 +111,8 @@ test('The request filter removes Next.js-internal headers from an API request, b
 });
 
 /**
- * Returns the rejection status of a page request with this router state. In this header, the browser code of Next.js describes
- * the current page.
+ * Returns the rejection status of a page request with this router state. A router state describes the current page. The
+ * browser code of Next.js sends it in the header `next-router-state-tree`.
  */
 const stateStatus = (text: string) => rejectionFor(request('/', { 'next-router-state-tree': text }))?.status;
 
@@ -139,7 +139,8 @@ test('The request filter limits the length of a router state to 8,000 characters
 });
 
 test('A router state with a depth of 64 passes, and a deeper router state is rejected', () => {
-  const nested = (depth: number): unknown => (depth === 0 ? ['', {}] : ['a', { b: nested(depth - 1) }]);
+  // `['', {}]` has the depth 2. Each level adds an array and an object, so `nested(31)` has the depth 64.
+  const nested = (levels: number): unknown => (levels === 0 ? ['', {}] : ['a', { b: nested(levels - 1) }]);
   expect(stateStatus(JSON.stringify(nested(31)))).toBeUndefined();
   expect(stateStatus(JSON.stringify(nested(32)))).toBe(400);
 });

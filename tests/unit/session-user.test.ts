@@ -17,7 +17,7 @@ const instance = {
 vi.hoisted(() => vi.stubEnv('CLERK_SECRET_KEY', 'sk_test_of_this_test'));
 
 const require = createRequire(import.meta.url);
-// In the SDK, `import` selects a module for bundlers, which Node.js cannot load. `require` selects the module for Node.js.
+// With `import`, Node.js gets a module of the SDK that only bundlers can load. With `require`, it gets the module for Node.js.
 vi.mock('#lib/idp/server', () => require('@clerk/nextjs/server'));
 /** Issue times of the session tokens, one for each time that the guard looked up a user. */
 const issued = vi.hoisted((): unknown[] => []);
@@ -87,7 +87,7 @@ test.each(KINDS)(
   },
 );
 
-test('If a request also has a session cookie with the suffix of another instance, the cookie without a suffix determines the user', async () => {
+test('If a request has a session cookie without a suffix and one with the suffix of another instance, the cookie without a suffix determines the user', async () => {
   const { cookie: given } = cookie(token('user_1'));
   expect(await userOf({ cookie: `${given}; __session_other=${token('user_2')}` })).toBe('user_1');
 });

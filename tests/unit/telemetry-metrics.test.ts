@@ -6,7 +6,7 @@ import { instruments, type Metrics } from '#lib/telemetry/metrics';
 import type { ReceivedMetric } from '../harness/dependencies/otlp-receiver';
 import { metricsTable } from '../harness/telemetry';
 
-/** Collects metrics when a test asks for them. Exports nothing. */
+/** Collects metrics when a test calls `collect()`. Exports nothing. */
 class TestReader extends MetricReader {
   protected async onForceFlush(): Promise<void> {}
   protected async onShutdown(): Promise<void> {}
@@ -52,7 +52,7 @@ const request = {
 } as const;
 const delivery = { ...request, method: 'POST', route: '/webhooks/idp/v1/user-created' } as const;
 
-/** Updates every metric. */
+/** Updates every metric, except the metric of the circuit breaker, which has a value from the start. */
 function updateAll(): void {
   databasePool.current = { totalCount: 5, idleCount: 3, waitingCount: 7 };
   metrics.recordSpan('guard', 'passed', 1);

@@ -23,7 +23,7 @@ let warn = vi.spyOn(log, 'warn');
 beforeEach(async () => {
   receiver = stopAfterTest(await startOtlpReceiver());
   warn = vi.spyOn(log, 'warn').mockReturnValue();
-  // @vercel/otel replaces these functions.
+  // @vercel/otel replaces `fetch` and the functions `request` and `get` of http and https. They are restored after each test.
   const { fetch } = globalThis;
   const originals = [http, https].map((module) => ({ ...module }));
   return () => {
@@ -273,7 +273,7 @@ test('An export that gets no response fails after 5 s and is logged', async () =
   expect(warn).toHaveBeenCalledExactlyOnceWith({}, 'telemetry could not be sent');
 });
 
-test('Only errors of OpenTelemetry are logged, without their messages and at most once a minute', () => {
+test('Errors of OpenTelemetry are logged at most once a minute, without their messages. Warnings and lower levels of OpenTelemetry are not logged', () => {
   start();
   for (const level of ['verbose', 'debug', 'info', 'warn'] as const) diag[level]('message of alice');
   expect(warn).not.toHaveBeenCalled();

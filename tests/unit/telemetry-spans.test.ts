@@ -121,7 +121,7 @@ test.each([
   ['[::1]', '65535'],
   ['h'.repeat(255), '1'],
 ])(
-  'The span of an outgoing call is exported with its host and port, but the span of an incoming request is not: %s %s',
+  'The span of an outgoing call is exported with its host and port. The span of an incoming request is exported without host and port: %s %s',
   (host, port) => {
     const peer = { 'net.peer.name': host, 'net.peer.port': port };
     const attributes = { ...peer, 'http.method': 'POST' };

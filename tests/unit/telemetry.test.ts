@@ -62,10 +62,10 @@ test.each(['grpc://token@a', 'git+https://token@a', 'a:4318'])(
   },
 );
 
-test('If telemetry is disabled, withSpan() returns the promise that `work` returns and does not call `outcomeOf`', () => {
-  const work = Promise.resolve('done');
+test('If telemetry is disabled, withSpan() returns the promise of the work and does not call `outcomeOf`', () => {
+  const promise = Promise.resolve('done');
   const outcomeOf = vi.fn();
-  expect(withSpan('guard', () => work, outcomeOf)).toBe(work);
+  expect(withSpan('guard', () => promise, outcomeOf)).toBe(promise);
   expect(outcomeOf).not.toHaveBeenCalled();
 });
 
@@ -87,6 +87,6 @@ test('After enableTelemetry(), withSpan() runs the work in a span, and the log c
   const outcomeOf = () => 'passed' as const;
   expect(await withSpan('guard', work, outcomeOf)).toBe('done');
   expect(enabled.withSpan).toHaveBeenCalledExactlyOnceWith('guard', work, outcomeOf);
-  // tests/unit/log.test.ts checks that log lines contain the ids that this function returns.
+  // tests/unit/log.test.ts checks that log lines contain the ids that `spanIds()` returns.
   expect(processState('trace', () => ({}))).toEqual({ spanIds: enabled.spanIds });
 });

@@ -4,12 +4,10 @@ import { Webhook, WebhookVerificationError } from 'svix';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { decodeSigningSecret, verifyWebhookSignature } from '#lib/crypto/webhook-signature';
 
+// The tests compare lib/crypto/webhook-signature.ts ("this implementation") with svix, the library of Clerk's webhook provider.
 vi.mock('node:crypto', { spy: true });
 
-/**
- * The test vector of the Standard Webhooks libraries and of svix. The tests compare this implementation with svix, the library
- * of Clerk's webhook provider.
- */
+/** The test vector of the Standard Webhooks libraries and of svix. */
 const VECTOR = {
   secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
   id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
@@ -246,8 +244,10 @@ describe('Deliberate differences from svix', () => {
     expect(verify(received)).toBeUndefined();
   });
 
-  // The signed text is `id.timestamp.payload`. If ids may contain dots, one text can be split in several ways.
-  test('A replayed delivery that moves its old timestamp to the end of the id is valid in svix and is rejected by this implementation', () => {
+  // The signed text is `id.timestamp.payload`. In this test, it is `msg_1.<old>.<now>.{…}`. If ids may contain dots, this text
+  // has two readings: the id `msg_1`, the old timestamp and a payload that starts with a number, or the id `msg_1.<old>` and the
+  // current timestamp.
+  test('A replayed delivery with the old timestamp at the end of the id is valid in svix and is rejected by this implementation', () => {
     const signature = `v1,${sign(VECTOR.secret, 'msg_1', oldTimestamp, `${NOW}.${VECTOR.payload}`)}`;
     const received = delivery({ id: `msg_1.${oldTimestamp}`, signature });
     expect(svixAccepts(received)).toBe(true);

@@ -3,8 +3,9 @@ import { variables } from '#lib/env';
 
 /**
  * Runs a command in this process, which is faster than in a new process. Returns its output and exit code. `load`
- * imports the module of the command, and this import runs the command. Only one command may run at a time. Tests of process
- * behaviour, such as signals, use `runCommand` of the harness.
+ * imports the module of the command, and this import runs the command. Only one command may run at a time, because it uses the
+ * arguments, the environment and the output streams of this process. Tests of process behaviour, such as signals, use
+ * `runCommand` of the harness.
  */
 export async function runCommandInProcess(
   load: () => Promise<unknown>,

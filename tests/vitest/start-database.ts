@@ -37,7 +37,10 @@ export default async function setUp(): Promise<(() => Promise<void>) | undefined
   }
 }
 
-/** Returns the folder of the stored cluster. Replaces the stored cluster if the migrations or the packages have changed. */
+/**
+ * Returns the folder of the stored cluster. Replaces the stored cluster if the folders below, the installed packages or the
+ * version of Node.js have changed (`sourceDigest`).
+ */
 async function storedCluster(temporary: string): Promise<string> {
   const name = `postgres-${sourceDigest(['prisma/migrations', 'lib/migrations', 'dev/postgres']).slice(0, 16)}`;
   const stored = path.join(STORE, name);
@@ -47,7 +50,7 @@ async function storedCluster(temporary: string): Promise<string> {
   const created = path.join(temporary, 'new-cluster');
   const postgres = await startPostgres({ folder: created, durable: false });
   await deployMigrations(postgres.url(TEMPLATE)).finally(() => postgres.stop());
-  // A run that ends here leaves no incomplete cluster, because the stored cluster gets its name last.
+  // The copy gets its final name last, so an incomplete copy is never used. If this run is killed, the next run removes the copy.
   const unfinished = `${stored}.${process.pid}`;
   copyFolder(created, unfinished);
   renameSync(unfinished, stored);

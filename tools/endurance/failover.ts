@@ -15,14 +15,18 @@ import { me, tokenFor } from '../../tests/harness/requests';
  * - An empty cache replaces the cache.
  *
  * The service is not restarted. Exits with 1 in these cases:
- * - A request got a 200 or 201, but the user of the request has no row, or a user has two ids.
+ * - A request got a 200 or 201, but the user of the request has no row.
+ * - A user has two ids, or two requests for one user got a 201.
  * - During a failover of the database, a request got no response or a status other than 200, 201 and 500.
  * - Before, during or after the failover of the cache, a request got a status other than 200.
  * - During the failover of the cache, the service ran more database statements than there were cache misses.
  */
 const PROCESSES = 2;
 const CALM_MS = 5_000;
-/** Time without a primary database. It is between the timeout of a query (3 s) and the timeout of a registration (8 s). */
+/**
+ * Time without a primary database. It is longer than the timeout of a query (3 s), so that queries exceed their timeout. It is
+ * shorter than the timeout of a registration (8 s), so that a registration can continue after the outage.
+ */
 const OUTAGE_MS = 6_000;
 const CACHED_USERS = 1_000;
 

@@ -27,10 +27,14 @@ import {
 } from '../../tests/harness/service';
 
 /**
- * `npm run relink-rehearsal`: moves the users of an emulated instance of the identity provider to another instance with the
- * command `users:relink`. Meanwhile, one deployment per instance gets requests. Both deployments use the same database and
- * cache. The rehearsal also kills the command and a deployment, and lets the database fail over. Exits with 1 if a user gets
- * another internal id, or if a request fails outside the outages.
+ * `npm run relink-rehearsal`: runs the command `users:relink`, which moves users from one instance of the identity provider to
+ * another. Both instances are emulators. Meanwhile, one deployment per instance gets requests. Both deployments use the same
+ * database and cache. The rehearsal also kills the command and a deployment, and lets the database fail over. Exits with 1 in
+ * these cases:
+ * - The command fails, or ends before the kills and the failover.
+ * - A user gets another internal id.
+ * - A request fails outside the outages.
+ * - The rows and the responses of a user contradict each other.
  */
 const { values } = parseArgs({ options: { users: { type: 'string', default: '20000' } } });
 const USERS = Number(values.users);
@@ -39,7 +43,7 @@ const BATCH = 200;
 const CONCURRENCY = 8;
 const CALM_MS = 2_000;
 const OUTAGE_MS = 3_000;
-/** Time after a failover in which requests may still fail. A query to the old primary waits until its timeout. */
+/** Time after a failover in which requests may still fail. A query to the old primary may wait until its timeout of 3 s. */
 const RECOVERY_MS = 3_000;
 
 interface Deployment {

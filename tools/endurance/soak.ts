@@ -25,7 +25,7 @@ const { values } = parseArgs({
 });
 if (!(Number(values.seconds) >= SHORTEST_SECONDS)) {
   throw new Error(
-    `--seconds must be at least ${SHORTEST_SECONDS}. In a shorter run, the service would not have time to recover between two injected failures, so every failed request could be an effect of one.`,
+    `--seconds must be at least ${SHORTEST_SECONDS}. In a shorter run, the service would not have time to recover between two injected failures, so an injected failure could explain any failed request.`,
   );
 }
 

@@ -29,7 +29,7 @@ const CACHED_USERS = 100;
 export interface Traffic {
   readonly kinds: readonly Kind[];
   readonly calls: readonly Call[];
-  /** Users with at least one response with a status below 300. */
+  /** Users for whom at least one response had a status below 300. */
   readonly acknowledged: ReadonlySet<string>;
   /**
    * Users whose event got a status other than 200. An event without a response is not included. `redeliver` sends the events of
@@ -40,8 +40,8 @@ export interface Traffic {
 }
 
 /**
- * Prepares the traffic. Sends one request for each `cached` and each `uncached` user, which registers the user. Later, a
- * request of the kind `cache miss` deletes the cache entry of an `uncached` user first.
+ * Prepares the traffic. Sends one request for each `cached` and each `uncached` user, which registers the user. The kind
+ * `cache miss` deletes the cache entry of an `uncached` user before it sends a request for this user.
  */
 export async function prepareTraffic(service: TestService): Promise<Traffic> {
   const { idp, kv } = service;
@@ -120,7 +120,7 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
     {
       name: 'registration of a new user',
       share: 12,
-      // 200 if another request has registered the same id first.
+      // 200 if a request of another kind has taken the new id from `recent` and has registered the user first.
       statuses: [200, 201],
       needsDatabase: true,
       send: (url) => registerBy(url, nextId()),

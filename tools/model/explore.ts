@@ -33,8 +33,8 @@ function traceTo(arrival: Arrival | undefined): string[] {
 }
 
 /**
- * Visits the states of a model in breadth-first order, each once. Does not check the guarantees in the initial state. Stops at
- * the first other state that breaks a guarantee. Because of the order, no shorter trace leads to such a state.
+ * Visits the states of a model in breadth-first order, each once. Checks the guarantees in every state except the initial state.
+ * Stops at the first state that breaks a guarantee. Because of the order, no shorter trace leads to such a state.
  */
 export function explore<S>({ initial, steps, brokenGuarantee }: Model<S>): Exploration {
   const startedAt = performance.now();

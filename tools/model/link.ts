@@ -30,7 +30,8 @@ import {
 // happen. A guard is a request with a session.
 //
 // `users:forget` deletes a user. After that, only a token that is newer than the deletion links this forgotten user again.
-// `users:relink` moves a user to another id at the provider. The old id becomes a previous id, which expires.
+// `users:relink` moves a user from the old instance of the provider to the new instance, or back. The user has another id at each
+// instance. The id before the move becomes a previous id, which expires.
 
 /** Returns the model. `weakness` is a change of the service that breaks a guarantee. */
 export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weakness): Model<State> {
@@ -67,7 +68,9 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     if (call.isLate) return;
     if (call.kind === 'webhook') user.isAcknowledged = true;
     if (call.hasNewToken) user.isRejected = true;
-    const isRepeated = !isWeak('a call does not repeat a shared registration of a forgotten user');
+    const isRepeated = !isWeak(
+      'a guard that shares a result for a forgotten user does not try its own token',
+    );
     for (const each of registrations) {
       if (isRepeated && each.kind === 'guard') Object.assign(each, { at: 'find', registersAlone: true });
       else forgotten(state, each);
@@ -132,14 +135,14 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     return isWeak('the insert does not check expired previous ids') ? undefined : 'expired';
   }
 
-  /** Returns true if a database trigger rejects the insert, because the id of the call is a previous id. */
+  /** Returns true if the id of the call is a previous id. A database trigger then rejects the insert. */
   const isPrevious = (user: UserState, { name }: Call) =>
     name !== user.present &&
     user.previous !== 'none' &&
     !isWeak('the insert does not check previous ids') &&
     !(isWeak('the insert does not check expired previous ids') && user.previous === 'expired');
 
-  /** Rejects a call by an expired previous id, and the calls that share its result. */
+  /** Rejects a call whose id is an expired previous id. Also rejects the calls that share the result of this call. */
   function rejectExpired(state: State, call: Call): void {
     const others = [...sharingGuards(state, call), ...sharingRegistration(state, call)];
     remove(state, call);
@@ -154,7 +157,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     } else Object.assign(call, { at: 'find', isRepeated: true });
   }
 
-  /** Moves a user to the other id. The row and the previous id change in one transaction. */
+  /** Moves a user to the id at the other instance. The row and the previous id change in one transaction. */
   function relink(state: State, index: number): void {
     const user = userOf(state, { user: index });
     user.present = user.present === 0 ? 1 : 0;
@@ -164,7 +167,10 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     } else user.previous = 'valid';
   }
 
-  /** Inserts a row unless the user has a row or is forgotten. The statement is atomic, so it decides every race. */
+  /**
+   * Inserts a row for a user without a row. Inserts none for a forgotten user, unless the call has a newer token, and none if the
+   * id is a previous id. The statement is atomic, so it decides every race.
+   */
   function insert(state: State, call: Call): void {
     const user = userOf(state, call);
     const isSkipped = user.names[call.name].isForgotten && !call.hasNewToken;
@@ -180,7 +186,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     if (isWeak('the cache is written before the commit') && call.kind === 'guard' && call.id === 0) {
       call.id = newId(user);
       write(state, call);
-    } else if (hasRow && isWeak('a lost race returns the id that it did not insert')) {
+    } else if (hasRow && isWeak('a call that lost the race returns the id that it did not insert')) {
       registered(state, call, newId(user), false);
     } else if (hasRow && !isWeak('no unique key') && !isWeak('the insert replaces the row')) {
       call.at = 'find again';
@@ -216,7 +222,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
       }
     } else if (call.at === 'insert') insert(state, call);
     else if (call.at === 'find again') {
-      // The user is forgotten, or an operator has deleted the row of the call that won the race.
+      // If there is no row, an operator has forgotten the user, before the insert or after the insert lost a race.
       if (row === 'expired') rejectExpired(state, call);
       else if (row === undefined) forgotten(state, call);
       else registered(state, call, row, call.created);
@@ -250,7 +256,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     const tryUncache = () => {
       if (!state.isCacheUp) return;
       for (const name of NAMES)
-        if (name === user.present || !isWeak('forget deletes the cached id of only one id'))
+        if (name === user.present || !isWeak('forget deletes only one of the cache entries of the user'))
           uncache(user.names[name]);
     };
     if (forget.at === 'uncache first') {
@@ -315,8 +321,8 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     const idle = Array.from({ length: processes }, (_, process) => process).filter((each) => !busy.has(each));
 
     for (const [user, { present, previous, names, rows }] of state.users.entries()) {
-      // Before the move of a user, the new instance of the provider has no sessions of this user and sends no events about
-      // the user. After a deletion, only the present id of a user has tokens that are newer than the deletion.
+      // Before a user moves, the new instance of the provider has no sessions of the user and sends no events about the user.
+      // After a deletion, only the present id of a user has tokens that are newer than the deletion.
       const hasMoved = present === 1 || previous !== 'none' || names[1].isForgotten;
       for (const process of [...busy, ...idle.slice(0, 1)]) {
         for (const name of NAMES.slice(0, hasMoved ? 2 : 1)) {

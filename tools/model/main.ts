@@ -4,8 +4,8 @@ import { linkModel } from './link';
 import { WEAKNESSES } from './state';
 
 // `npm run model`: explores every interleaving of the model in link.ts within the bounds of bounds.ts. Exits with 1 if the
-// model breaks a guarantee. Also exits with 1 if the exploration does not find the broken guarantee of a weakened model
-// (WEAKNESSES in state.ts).
+// model breaks a guarantee. Then explores the model with each deliberate error (WEAKNESSES in state.ts), to show that the
+// exploration finds errors. Also exits with 1 if the model with an error breaks no guarantee.
 
 const numbered = ({ broken }: Exploration) =>
   (broken?.trace ?? []).map((step, index) => `  ${index + 1}. ${step}\n`).join('');

@@ -3,8 +3,8 @@ export interface Bounds {
   readonly users: number;
   readonly processes: number;
   /**
-   * Calls of each kind, including repeated calls. A guard is a request with a session, because the guard of a route checks the
-   * session (lib/guard.ts). The other kinds are calls of the register route and webhook deliveries.
+   * Calls of each kind, including repeated calls. In the model, a guard is a request with a session to a guarded route
+   * (lib/guard.ts). The other kinds are calls of the register route and webhook deliveries.
    */
   readonly guards: number;
   readonly registers: number;
@@ -14,7 +14,10 @@ export interface Bounds {
    * newer than the deletion links the user again.
    */
   readonly forgets: number;
-  /** Moves of a user to the other id at the provider. The second move of a user is a rollback. */
+  /**
+   * Moves of a user (`users:relink`) from the old instance of the provider to the new instance, where the user has another id.
+   * The second move of a user is a rollback.
+   */
   readonly relinks: number;
   readonly crashes: number;
   /** Outages of the cache. */
@@ -25,11 +28,11 @@ export interface Bounds {
   readonly timeouts: number;
 }
 
-/** Changes of the service that break a guarantee. `npm run model` checks that the exploration finds each broken guarantee. */
+/** Deliberate errors in the model. `npm run model` checks that the model with any one of these errors breaks a guarantee. */
 export const WEAKNESSES = [
   'no unique key',
   'the insert replaces the row',
-  'a lost race returns the id that it did not insert',
+  'a call that lost the race returns the id that it did not insert',
   'a call that lost the race reports created',
   'single-flight reports created to all callers',
   'the cache is written before the commit',
@@ -40,13 +43,13 @@ export const WEAKNESSES = [
   'forget does not delete the cache entry again after it has waited for lookups',
   'forget marks the user as forgotten after the deletion',
   'the insert does not check forgotten users',
-  'a call does not repeat a shared registration of a forgotten user',
+  'a guard that shares a result for a forgotten user does not try its own token',
   'relink stores the previous id after the move',
   'the lookup does not read previous ids',
   'the insert does not check previous ids',
   'the insert does not check expired previous ids',
   'forget marks only one id of the user as forgotten',
-  'forget deletes the cached id of only one id',
+  'forget deletes only one of the cache entries of the user',
   'the webhook is acknowledged before the commit',
   'the webhook is acknowledged after a failed registration',
 ] as const;
@@ -67,12 +70,12 @@ export interface Call {
   readonly process: number;
   /**
    * The next step. `read` and `write` are commands of the cache. `find`, `insert` and `find again` are statements of the
-   * database. A call that `shares` waits for the result of another call in the same process.
+   * database. At `shares guard` and `shares register`, a call waits for the result of another call in the same process.
    */
   at: 'read' | 'find' | 'insert' | 'find again' | 'write' | 'shares guard' | 'shares register';
   id: number;
   created: boolean;
-  /** The session token was issued after the last deletion of the user. Only guards have a token of the user. */
+  /** The call is a guard whose session token was issued after the last deletion of the user. */
   hasNewToken: boolean;
   /** The cache did not respond to the read, so the call does not write to the cache. */
   skipsCache: boolean;
@@ -82,7 +85,7 @@ export interface Call {
   guardsAlone: boolean;
   /** Other calls do not share the registration of this call. */
   registersAlone: boolean;
-  /** The insert has failed because of a previous id, and the registration repeats. */
+  /** A database trigger has rejected the insert, because the id is a previous id. The call repeats its registration. */
   isRepeated: boolean;
 }
 
@@ -106,11 +109,11 @@ export interface UserState {
   names: [NameState, NameState];
   /** The provider's id that the row contains. */
   present: Name;
-  /** State of the provider's other id. After a move, this id is a previous id. */
+  /** State of the user's other id. After a move, this id is a previous id, which the service accepts until it expires. */
   previous: 'none' | 'valid' | 'expired';
-  /** An operator's command has deleted a row, and no later command has reported success. */
+  /** A run of `users:forget` has deleted a row. Since then, neither this run nor a later run has reported success. */
   isForgetting: boolean;
-  /** The row was inserted for a token from before the deletion. */
+  /** The row was inserted by a call without a token that is newer than the last deletion. */
   hasOldRow: boolean;
   /** A token that is newer than the deletion was rejected. */
   isRejected: boolean;
@@ -124,7 +127,10 @@ export interface UserState {
   isAcknowledged: boolean;
 }
 
-/** A run of `users:forget` for a user. `at` is the next step. Only a model with a weakness has the step `store`. */
+/**
+ * A run of `users:forget` for a user. `at` is the next step. The step `delete` deletes the row and marks the user as forgotten.
+ * With the weakness that marks the user after the deletion, the step `store` marks the user instead.
+ */
 export interface Forget {
   readonly user: number;
   at: 'uncache first' | 'delete' | 'store' | 'uncache' | 'wait' | 'uncache last';
@@ -134,7 +140,7 @@ export interface State {
   users: UserState[];
   calls: Call[];
   forget: Forget | null;
-  /** A user whose move has not stored the previous id. This state occurs only in a model with a weakness. */
+  /** A user whose move has not stored the previous id yet. Occurs only with the weakness that stores it after the move. */
   relink: number | null;
   isCacheUp: boolean;
   left: Omit<Bounds, 'users' | 'processes'>;

@@ -37,7 +37,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     file: 'lib/concurrency/batch-loader.ts',
     mutant: 'if (open?.keys === keys) open = undefined; | open?.keys → open.keys',
     reason:
-      '`open` is the newest batch and is cleared when that batch is sent. Batches are sent in the order in which they were opened, so `open` is set whenever a batch is sent.',
+      'Batches are sent in the order in which they were opened, so `open` is this batch or a newer one that is not sent yet.',
   },
   {
     file: 'lib/storage/database.ts',
@@ -182,7 +182,8 @@ export const EQUIVALENT: readonly Equivalent[] = [
     file: 'lib/users/backfill.ts',
     mutant:
       'const start = from instanceof Date ? { createdAt: from.getTime(), seen: [] } : from; | [] → ["Stryker was here"]',
-    reason: 'An element that is not a user equals no user of the provider, and is not in the next cursor.',
+    reason:
+      'A text has no `id`, so no user is skipped because of it. It has no `createdAt`, so the next cursor does not contain it.',
   },
   {
     file: 'lib/users/backfill.ts',
@@ -198,7 +199,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     file: 'lib/users/export.ts',
     mutant:
       'where: { id: { in: [...allIdsOf(user), ...(userId === null ? [] : [userId])] } }, | [] → ["Stryker was here"]',
-    reason: 'No webhook contains this id.',
+    reason: 'No row of `webhook_subjects` has the replacement as its id.',
   },
   {
     file: 'lib/users/forget.ts',
@@ -208,7 +209,8 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'lib/users/paginate.ts',
     mutant: 'lastId = rows.at(-1)?.id; | rows.at(-1)?.id → rows.at(-1).id',
-    reason: 'A page with fewer rows than `limit` is the last one, so this page has rows.',
+    reason:
+      'The function returns before this line if the page has fewer rows than `limit`, so the page is not empty.',
   },
   {
     file: 'lib/users/relink-map.ts',

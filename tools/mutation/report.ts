@@ -71,8 +71,9 @@ export function readReport(file: string): Result[] {
 }
 
 /**
- * Deletes the mutants that survived or that crashed the test runner from Stryker's file of earlier results. The next run tests
- * them again. Otherwise, Stryker would keep a mutant of module-level code as survived, even after tests were added.
+ * Edits Stryker's file of earlier results: deletes the mutants that survived or that crashed the test runner, so that the next
+ * run tests them again. A crash is not a result. Stryker itself tests a survived mutant again only if the tests that cover the
+ * mutant change, and it does not know which tests cover module-level code.
  */
 export function dropUnreliableResults(file: string): void {
   if (!existsSync(file)) return;

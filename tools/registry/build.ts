@@ -5,8 +5,8 @@ const CORE = 'registry/identity-link/lib/identity-link';
 const CACHE = 'registry/identity-link-cache/lib/identity-link';
 
 /**
- * Modules of lib/ that the registry items contain, by the file of the item. A list of names after `#` selects the statements
- * that declare these names.
+ * Files of the registry items that are copied from modules of lib/. Each key is the path of a file, and its value lists the
+ * modules. A list of names after `#` selects the statements that declare these names.
  */
 const COPIES: Readonly<Record<string, readonly string[]>> = {
   [`${CORE}/concurrency.ts`]: [
@@ -67,7 +67,7 @@ function copyModules(modules: readonly string[]): string {
       if (isLocal && files.includes(imported)) continue;
       const source = isLocal ? REPLACED.get(imported) : from;
       if (!source) throw new Error(`${file}: the item does not contain this import: ${line}`);
-      // A namespace may be imported as a type in one module and as a value in another.
+      // If two modules import a namespace, one as a type and one as a value, keeps the import of the value.
       if (!imports.has(source) || !line.startsWith('import type '))
         imports.set(source, line.replace(`'${from}'`, `'${source}'`));
     }
@@ -77,7 +77,7 @@ function copyModules(modules: readonly string[]): string {
   return `${[`// Copied from ${sources} of identity-link.`, ...imports.values()].join('\n')}\n\n${bodies.join('\n\n')}\n`;
 }
 
-/** Returns the files of the items that are copied from lib/, by their path in the repository. */
+/** Returns the texts of the files in `COPIES`. The keys are the paths of the files in the repository. */
 export function copiedFiles(): ReadonlyMap<string, string> {
   return new Map(Object.entries(COPIES).map(([file, modules]) => [file, copyModules(modules)]));
 }
@@ -85,7 +85,7 @@ export function copiedFiles(): ReadonlyMap<string, string> {
 interface Item {
   readonly title: string;
   readonly description: string;
-  /** Packages that the application may not have. shadcn installs the missing ones. */
+  /** Packages that the application may lack. shadcn installs the missing ones. */
   readonly dependencies?: readonly string[];
   /** Files of another item that this item also needs. */
   readonly shared?: readonly string[];

@@ -39,7 +39,10 @@ async function rowsOf({ database }: RunningHost, user: string): Promise<string[]
   return Rows.parse(rows).map(({ user_id }) => user_id);
 }
 
-/** Makes the first statements that link this user overlap. They wait for an uncommitted row, which is then rolled back. */
+/**
+ * Calls `work` while an uncommitted row of the user exists. The statements of `work` that link the user wait for this row, so
+ * they overlap. Then rolls the row back.
+ */
 async function withOverlap<T>({ database }: RunningHost, user: string, work: () => Promise<T>): Promise<T> {
   const insert =
     'INSERT INTO identity_links (user_id, identity_provider_user_id) VALUES (gen_random_uuid(), $1)';
@@ -56,9 +59,11 @@ async function withOverlap<T>({ database }: RunningHost, user: string, work: () 
 const summary = ({ status, body }: ParsedResponse) => ({ status, body });
 const count = <T>(items: readonly T[], item: T) => items.filter((each) => each === item).length;
 
-/** Checks of a running application. The name of a check is the guarantee that it shows. Each check uses its own users. */
+/** Checks of a running application. The name of a check states the guarantee to check. Each check uses its own users. */
 export const CHECKS: Readonly<Record<string, (host: RunningHost) => Promise<void>>> = {
-  async 'A guarded route responds with 401 in JSON without a session, else with both user ids'(host) {
+  async 'Without a session, a guarded route returns 401 as JSON. With a session, it returns the internal id and the Clerk id'(
+    host,
+  ) {
     const { app, idp } = host;
     assert.deepEqual(summary(await me(app, 'invalid')), { status: 401, body: { message: 'Unauthorized' } });
     assert.equal((await send(`${app}${REGISTER}`, { method: 'POST' })).status, 401);
@@ -120,7 +125,9 @@ export const CHECKS: Readonly<Record<string, (host: RunningHost) => Promise<void
     assert.equal((await deliver(host.app, spaced, signatureHeaders(spaced.trim()))).status, 400);
   },
 
-  async 'A verified event without an effect is acknowledged, and an invalid id gets a 400'({ app }) {
+  async 'A verified event of another type or with an empty id is acknowledged, and an invalid id gets a 400'({
+    app,
+  }) {
     const other = JSON.stringify({ type: 'session.created', data: {} });
     assert.deepEqual((await deliver(app, other)).body, { received: true, eventType: 'session.created' });
     assert.equal((await deliver(app, userCreated(''))).status, 200);
@@ -144,7 +151,7 @@ export const CHECKS: Readonly<Record<string, (host: RunningHost) => Promise<void
     assert.deepEqual(summary(await deliver(app, 'x'.repeat(1024 * 1024 + 1))), tooLarge);
   },
 
-  async 'A server component gets the id of the user, and redirects to the sign-in page without a session'(
+  async 'A server component gets the id of the user. Without a session, it redirects to the sign-in page'(
     host,
   ) {
     const { app, idp } = host;

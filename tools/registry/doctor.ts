@@ -41,8 +41,9 @@ interface FaultyHost {
 
 interface Fault {
   readonly finding: string;
+  /** Variables of the doctor. The variables of the application stay the same. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Path of a guarded route to check. */
+  /** Path that the doctor checks as a guarded route. */
   readonly route?: string;
   /** Text of proxy.ts. */
   readonly proxy?: string;
@@ -91,6 +92,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     finding: 'the application has another CLERK_WEBHOOK_SIGNING_SECRET',
   },
   'the application uses another database': {
+    // The doctor reads the table of another schema, so it does not find the user that the application has linked.
     env: { PGOPTIONS: '-c search_path=other' },
     finding: 'the application has another DATABASE_URL',
     apply: async ({ database }) => {
@@ -131,6 +133,8 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     },
   },
   'an upgrade has replaced the file that reads the cache': {
+    // This application does not have the cache item. With a kv.ts, the doctor expects the user-id.ts of the cache item, but finds
+    // the user-id.ts of the core item, as after an upgrade of the core item.
     finding: 'the cache is not used',
     apply: async ({ folder, host }) => {
       const file = `${host.root}lib/identity-link/kv.ts`;

@@ -1,6 +1,7 @@
 /**
  * Replaces `fetch` in a process that imports this module (NODE_OPTIONS=--import). The URL of a file at raw.githubusercontent.com
- * contains an owner, a repository, a commit and a path. `fetch` returns the file at this path in the folder CHECKOUT instead.
+ * contains an owner, a repository, a commit and a path. For such a URL, `fetch` sends no request. It returns the file at this
+ * path in a checkout. The environment variable CHECKOUT contains the folder of the checkout.
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';

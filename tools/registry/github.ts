@@ -16,7 +16,8 @@ const REPOSITORY = 'example/identity-link';
 export async function checkGitHub(folder: string): Promise<void> {
   write(folder, 'package.json', '{ "private": true }');
   write(folder, 'tsconfig.json', '{ "compilerOptions": { "paths": { "@/*": ["./*"] } } }');
-  // Omits the cache item, because it replaces a file of the core item and adds a package.
+  // Omits the cache item. It replaces a file of the core item, so the comparison below would fail, and shadcn would download a
+  // package.
   const names = itemNames.filter((name) => name !== 'identity-link-cache');
   await step(`npx shadcn@4.23.0 add ${names.map((name) => `${REPOSITORY}/${name}`).join(' ')}`, folder, {
     ...process.env,

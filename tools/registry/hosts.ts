@@ -99,7 +99,10 @@ export default clerkMiddleware(async (auth, request) => {
 });
 `;
 
-/** Returns the middleware after the edit that the doctor prints. The guide shows only the edit of `clerkMiddleware()`. */
+/**
+ * Returns the edited middleware of an application for which the guide does not show the edit. The guide only replaces
+ * `clerkMiddleware()` with `withIdentityLink()`. The other edits follow the text that shadcn prints (`docs` in build.ts).
+ */
 function editMiddleware({ protects, passesKeyBy, alias }: Host): string {
   if (passesKeyBy === 'withIdentityLink')
     return `import { withIdentityLink } from '${alias}lib/identity-link/middleware';\n${PROTECTING}`

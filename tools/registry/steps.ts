@@ -43,7 +43,8 @@ export async function withServer(
         ({ status }) => status < 500,
         () => false,
       );
-    if (!(await waitUntil(isReady, 60_000))) throw new Error('The application does not respond.');
+    if (!(await waitUntil(isReady, 60_000)))
+      throw new Error('The application does not respond, or responds with a 5xx.');
     await use();
   } finally {
     await endProcess(-child.pid, [{ signal: 'SIGTERM', milliseconds: 10_000 }]);

@@ -21,9 +21,9 @@ import { checkUpgrade } from './upgrade';
 /**
  * `npm run registry:test [-- <name>...]`: creates the four applications of hosts.ts, or the named ones, in a temporary folder.
  * Follows docs/existing-app.md in each and checks the result over HTTP. In the first application, also breaks the installation
- * in each way that the doctor detects, and upgrades an item. Then installs the items from this checkout as if it were the
- * GitHub repository. Exits with 1 if a step or a check fails. Stops all programs and removes the folder at the end, also after
- * Ctrl-C.
+ * in each way that the doctor detects, and upgrades an item. At the end, installs the items in another application, as if this
+ * checkout were the GitHub repository. Exits with 1 if a step or a check fails. Stops all programs and removes the folder at the
+ * end, also after Ctrl-C.
  */
 const names = process.argv.slice(2);
 const DOCTOR = 'node scripts/identity-link/doctor.mjs';
@@ -108,7 +108,7 @@ async function testHost(folder: string, host: Host, databaseUrl: string): Promis
       npm_config_yes: 'true',
       NEXT_TELEMETRY_DISABLED: '1',
       NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED: '1',
-      // Prevents Prisma's CLI from downloading its engine, which `generate` does not use.
+      // Prisma's CLI downloads its engine unless this variable names a program. `generate` does not run this program.
       PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,
       APPLICATION_URL: app,
       DATABASE_URL: databaseUrl,

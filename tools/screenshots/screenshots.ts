@@ -59,7 +59,7 @@ const pages: Readonly<Record<string, (page: Page, consoleUrl: string) => Promise
   },
 };
 
-/** Signs up a user in the browser. The console (the emulator's page) then shows the email with the code and the webhook. */
+/** Signs up a user in the browser. The console (the emulator's page) then shows the webhook, and the email with the code. */
 async function signUpUser(browser: Browser, { app, identityProvider }: Details): Promise<void> {
   const context = await browser.newContext({ baseURL: app });
   const mailbox = await context.newPage();

@@ -21,8 +21,9 @@ const readSources = (tree: string, folders: readonly string[]) =>
 
 /**
  * Returns strings that occur only in code that is not deployed. Bundlers keep strings unchanged, so such a string in the
- * output shows that the output contains the code. Returns only string literals in which at least 25 characters follow a space.
- * Does not read the tests, because tests repeat strings of the service.
+ * output shows that the output contains the code. Returns only string literals in which at least 25 characters follow a space,
+ * because other code can contain the same short string. Does not read the tests. They repeat texts that the service composes, so
+ * the output may contain such a text although app/ and lib/ do not contain it as one string.
  */
 function findUndeployedStrings(tree: string): string[] {
   const deployed = readSources(tree, ['app', 'lib']).join('\n');

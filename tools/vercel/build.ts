@@ -37,7 +37,7 @@ export async function installTool(): Promise<void> {
   }
 }
 
-/** Copies node_modules and all files of the project that git does not ignore. Adds the settings of a Vercel project. */
+/** Copies all files of the project that git does not ignore, and node_modules. Adds the settings of a Vercel project. */
 export async function copyTree(into: string): Promise<void> {
   mkdirSync(into);
   const list = ['ls-files', '--cached', '--others', '--exclude-standard', '-z'];
@@ -75,7 +75,7 @@ export async function buildForPlatform(
     [...args, '--global-config', `${folder}-config`],
     {
       cwd: folder,
-      // The build needs no network access. With this proxy address, every HTTPS request fails.
+      // The build needs no network access. The proxy address makes every HTTPS request fail instead of reaching the network.
       env: {
         ...withoutServiceVariables(),
         ...environment,

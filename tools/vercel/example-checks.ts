@@ -62,7 +62,7 @@ export function exampleChecks(
       body,
     });
 
-  // The arguments of the action are the previous state of the form and the input.
+  // The action has two arguments: the previous state of the form, and the input.
   const argumentsFor = (project: string) => JSON.stringify([null, { name: project }]);
   const countProjects = async () =>
     (await dependencies.database.pool.query('SELECT 1 FROM projects')).rowCount;
@@ -165,7 +165,7 @@ export function exampleChecks(
       },
     },
     {
-      title: 'A call of a server action gets a 400 if the arguments are missing or malformed',
+      title: 'A call of a server action with malformed arguments and a form without an action id get a 400',
       async run() {
         const { id, fields } = await readForm();
         const broken = fields.map(([field, value]) => [field, field.endsWith(':1') ? MARK : value] as const);

@@ -68,8 +68,8 @@ export interface FunctionOptions {
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
   /**
-   * If true, launcher.mjs hides its HTTP server from the code of the function. Vercel does not document whether its own server
-   * runs in the process of the function.
+   * If true, launcher.mjs hides its HTTP server from the code of the function, as if the server ran in another process. Vercel
+   * does not document in which process its HTTP server runs, so both cases are tested.
    */
   readonly hideServer: boolean;
 }

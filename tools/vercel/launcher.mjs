@@ -7,9 +7,9 @@ import { Readable } from 'node:stream';
 
 /*
  * Runs one built function as Vercel's launcher does. The handler of the function takes `(request, response)`. With the
- * argument `web`, the handler takes a `Request` instead. With the argument `hidden`, the function cannot find the HTTP server
- * in its process. `hidden` exists because Vercel does not document whether its server runs in the process of the function.
- * Sends the port and the number of pending `waitUntil` promises to the parent process.
+ * argument `web`, the handler takes a `Request` instead. With the argument `hidden`, the function cannot find the HTTP server,
+ * as if the server ran in another process. Vercel does not document in which process its HTTP server runs, so both cases are
+ * tested. Sends the port and the number of pending `waitUntil` promises to the parent process.
  */
 const [file = '', kind, visibility] = process.argv.slice(2);
 const contexts = new AsyncLocalStorage();
@@ -58,8 +58,9 @@ const server = http.createServer((request, response) =>
   }),
 );
 server.keepAliveTimeout = 0;
-// With `hidden`, a `net.Server` accepts the connections. `setImmediate` waits until the `connection` event of the `net.Server`
-// has ended, so that this event does not reveal the HTTP server to the function.
+// With `hidden`, a `net.Server` accepts the connections. After its `connection` event, Node.js publishes the socket on the
+// diagnostics channel `net.server.socket`. `setImmediate` passes the socket to the HTTP server only after that, because the HTTP
+// server stores itself in `socket.server`.
 const passSocket = (socket) => setImmediate(() => server.emit('connection', socket));
 const listening = visibility === 'hidden' ? net.createServer(passSocket) : server;
 listening.listen(0, '127.0.0.1', () => process.send({ port: listening.address().port }));

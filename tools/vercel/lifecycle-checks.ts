@@ -18,8 +18,8 @@ import type { Check } from './report';
 import { countConnections } from './response-checks';
 
 /**
- * Durations, in seconds, for which a check suspends the processes of the functions, as Vercel suspends an idle instance. 5 s is
- * the idle timeout of the connection pool.
+ * Durations, in seconds, for which a check suspends the processes of the functions, as Vercel suspends an idle instance. The
+ * first duration is the idle timeout of the connection pool. The second is much longer than this timeout.
  */
 const FROZEN_SECONDS = [5, 60] as const;
 const USERS_AT_ONCE = 4;
@@ -88,7 +88,8 @@ export function lifecycleChecks(
       title: 'A function exports telemetry after a response, without waiting for the export interval',
       async run() {
         const receiver = await startOtlpReceiver();
-        // The default metric interval is a minute, so only the export after the response can arrive within ten seconds.
+        // By default, spans are exported after 5 s and metrics after a minute. The metrics can arrive within ten seconds only
+        // through the export after the response.
         const deployment = await deployWith({
           ...otelVariables(receiver),
           OTEL_BSP_SCHEDULE_DELAY: '',
@@ -104,7 +105,8 @@ export function lifecycleChecks(
     {
       title: `Concurrent requests to the guarded route, the register route and the webhook of two instances give each of ${USERS_AT_ONCE} users one row and one id`,
       async run() {
-        // Warms up the processes. A burst could exceed the timeouts of a cold process on a busy machine.
+        // Warms up the middleware and the function that serves the three routes. A burst could exceed the timeouts of a cold
+        // process on a busy machine.
         for (const { url } of deployments) await me(url, tokenFor(dependencies.idp, 'user_known'));
         const users = Array.from({ length: USERS_AT_ONCE }, (_, index) => `user_at_once_${index}`);
         await Promise.all(

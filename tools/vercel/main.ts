@@ -57,7 +57,8 @@ async function verify(): Promise<void> {
   const password = randomBytes(24).toString('hex');
   const { username, statements } = readRole(password);
   const dependencies = await startDependencies({
-    // The build applies the migrations, so the database must be empty. `template0` is an empty template.
+    // The default template is migrated. The database must be empty, because a check below expects that the build applies the
+    // migrations. `template0` is an empty template.
     server: { ...server, template: 'template0' },
     databaseUrl: ({ url }) => Object.assign(new URL(url), { username, password }).href,
     keys: 'live',
@@ -117,8 +118,8 @@ async function verify(): Promise<void> {
     stops.push(deployment.stop);
     return deployment;
   };
-  // Vercel does not document whether the HTTP server runs in the process of the function. If so, code of the function can find
-  // the server object and behave differently. Both cases are tested.
+  // Vercel does not document in which process its HTTP server runs. If the server runs in the process of the function, code of
+  // the function could find the server object and depend on it. Both cases are tested.
   const visible = await start('visible', false);
   const hidden = await start('hidden', true);
   const deployWith: DeployWith = (changes) => start('changed', true, changes);

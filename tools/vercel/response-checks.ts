@@ -21,7 +21,7 @@ import type { Check } from './report';
 
 /** Time between SIGTERM and SIGKILL according to the Vercel documentation. */
 const GRACE_MILLISECONDS = 500;
-/** Maximum wait for the promises passed to Vercel's `waitUntil`. The pool closes an idle connection after 5 s. */
+/** Maximum wait for the promises passed to Vercel's `waitUntil`. They end after the idle timeout of the pool (5 s). */
 const IDLE_WAIT_MILLISECONDS = 10_000;
 
 /** Returns the number of database connections of the service. */

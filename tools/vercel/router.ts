@@ -136,9 +136,9 @@ type Find = (routed: RoutedRequest) => Promise<Target | undefined>;
 
 /**
  * Emulates Vercel's router. Returns a function that applies the rules to a request and resolves with the target of the request.
- * The rules before the first `handle` entry come first, among them the middleware. The returned function then calls `targetAt`
- * with the path, and again after rules have rewritten the path, until `targetAt` returns a target. Vercel's router may take more
- * steps before it applies the rules.
+ * The rules before the first `handle` entry come first. One of them runs the middleware. The returned function then calls
+ * `targetAt` with the path, and again after rules have rewritten the path, until `targetAt` returns a target. Before the first
+ * rule, Vercel's router may change or reject a request in ways that this function does not emulate.
  */
 export function router(
   routes: z.infer<typeof Rules>,

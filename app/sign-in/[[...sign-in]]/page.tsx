@@ -25,9 +25,9 @@ function ownPath(value: string | string[] | undefined): string | undefined {
  * Renders the provider's sign-in form. After the sign-in, the form opens the page in the query parameter `redirect_url`.
  * Without this parameter, the form opens the account page.
  *
- * Redirects a visitor who already has a session to the page in `redirect_url`. For example, a browser without JavaScript
- * submits a form after the session token has expired, and the service redirects it to the sign-in page. Before the browser
- * reaches the sign-in page, the provider renews the token, so that the visitor has a session.
+ * At the first step, redirects a visitor who already has a session to the page in `redirect_url`. For example, a browser
+ * without JavaScript submits a form after the session token has expired, and the service redirects it to the sign-in page.
+ * Before the browser reaches the sign-in page, the provider renews the token, so that the visitor has a session.
  */
 export default async function SignInPage({
   params,
@@ -37,7 +37,8 @@ export default async function SignInPage({
   searchParams: Promise<Record<string, string | string[]>>;
 }) {
   const target = ownPath((await searchParams)['redirect_url']);
-  // For its later steps, the provider's form adds segments to the path, for example `/sign-in/factor-one`.
+  // For its later steps, the provider's form adds segments to the path, for example `/sign-in/factor-one`. A visitor at a later
+  // step uses the form, and the form opens the page in `redirect_url` at the end.
   const isFirstStep = (await params)['sign-in'] === undefined;
   if (isFirstStep && target !== undefined && (await getUser())) redirect(target);
   return (

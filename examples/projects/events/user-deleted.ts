@@ -5,8 +5,8 @@ import { deleteNotes } from '#lib/tables/project-notes';
 import { deleteMemberships } from '#lib/tables/projects';
 
 /**
- * Deletes the notes and memberships of a user whom the identity provider has deleted, and the projects without other members.
- * A repeated event has no effect.
+ * Deletes the notes and the memberships of a user whom the identity provider has deleted. `deleteMemberships` also deletes each
+ * project that had no other member. A repeated event has no effect.
  */
 export const userDeleted = defineEvent(
   z.object({ id: IdentityProviderUserId }),

@@ -6,8 +6,8 @@ import { runCommand } from './run-command';
 
 const USAGE = `Usage: clerk-emulator [options]
        clerk-emulator dev [options] -- <command> [arguments]
-The first form prints the environment variables that an application needs. The second form sets them for a command, and stops
-when the command ends.
+Both forms start an emulator. The first form prints the environment variables that an application needs. The second form sets
+them for a command, and the emulator stops when the command ends.
 
   --port <number>             port of the Backend API and Frontend API (default: 0, any free port)
   --console-port <number>     preferred port of the console (default: any free port)

@@ -57,7 +57,7 @@ export interface EmulatorOptions {
   /** Whether a user must enter a mailed code to complete a sign-up. Default: true. */
   readonly verifyEmailAtSignUp?: boolean;
   /**
-   * Whether a sign-in by password also requires a mailed code in a browser in which the user has never signed in. Clerk's
+   * Whether a sign-in by password also requires a mailed code if the user has never signed in with this browser. Clerk's
    * default is true. The default of the emulator is false, so that a test can sign in with one request.
    */
   readonly clientTrust?: boolean;
@@ -92,7 +92,7 @@ export interface EmulatorOptions {
   readonly onResponse?: (response: SentResponse) => void;
 }
 
-/** A running emulator. Serves Clerk's two APIs over HTTP. The methods correspond to actions of Clerk's dashboard. */
+/** A running emulator. Serves Clerk's two APIs over HTTP. */
 export interface Emulator {
   /** Address of the Backend API and of the Frontend API. */
   readonly url: string;
@@ -126,8 +126,8 @@ export interface Emulator {
    */
   snapshot(): Snapshot;
   /**
-   * Replaces all data and sends no events. Pending webhook deliveries of the snapshot continue. If the value is not a
-   * snapshot, throws and keeps the data.
+   * Replaces all data. Creates no events about the changes, but continues the pending webhook deliveries of the snapshot. If
+   * the value is not a snapshot, throws and keeps the data.
    */
   restore(snapshot: Snapshot): void;
   /** Changes the format and the claims of later handshakes. */

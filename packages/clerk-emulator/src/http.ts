@@ -49,7 +49,11 @@ const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i;
  */
 export const requireLoopbackHost: MiddlewareHandler = ({ req }, next) => {
   if (LOOPBACK_HOST.test(req.header('host') ?? '')) return next();
-  throw new ApiError(403, 'host_refused', 'The emulator only accepts requests to localhost and 127.0.0.1.');
+  throw new ApiError(
+    403,
+    'host_refused',
+    'The emulator accepts only requests to localhost, 127.0.0.1 and [::1].',
+  );
 };
 
 /** Parses a body or a query. Throws Clerk's error for the first invalid field. */

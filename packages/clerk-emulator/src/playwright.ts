@@ -81,7 +81,9 @@ export const fixtures = {
   ): Promise<void> => {
     const { data: variables } = Variables.safeParse(process.env);
     if (variables === undefined) {
-      throw new Error('CLERK_API_URL is not set: run clerk-emulator dev -- playwright test');
+      throw new Error(
+        'CLERK_API_URL, CLERK_FAPI_URL or CLERK_SECRET_KEY is not set: run clerk-emulator dev -- playwright test',
+      );
     }
     if (baseURL === undefined) throw new Error('signedInAs needs the option baseURL of Playwright.');
     const create = async (path: string, data: unknown) => {
@@ -118,7 +120,8 @@ async function createUser(
 
 /**
  * Signs in through the Frontend API and sets the session cookies of the browser context. This is much faster than a form. The
- * cookies are those of a handshake, a redirect that usually passes session cookies to the application's server.
+ * function requests a handshake, a redirect with the session cookies, and reads the cookies. If a browser followed the redirect,
+ * the application's server would read them.
  */
 export async function signIn(
   context: Context,
@@ -146,7 +149,10 @@ export async function signIn(
   }
 }
 
-/** Returns the `Set-Cookie` values in the token of a handshake. The token is in the redirect or in a cookie. */
+/**
+ * Returns the `Set-Cookie` values in the token of a handshake. A development instance sends the token in the `Location` header,
+ * and a production instance sends it in a cookie.
+ */
 function handshakeCookies(redirect: Response): readonly string[] {
   const [, token] =
     redirect

@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 
 const FORWARDED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-/** Time that processes have to end after a signal, before they get SIGKILL. */
+/** Time between a signal and the SIGKILL for the processes that are still running. */
 const GRACE_MS = 8_000;
 
 /**
@@ -55,7 +55,7 @@ async function endGroup(pid: number): Promise<void> {
   if (isRunning) signalGroup(pid, 'SIGKILL');
 }
 
-/** Sends a signal to a process group. Returns false if the group has no process. The signal 0 only checks this. */
+/** Sends a signal to a process group, or only checks the group if the signal is 0. Returns false if the group has no process. */
 function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal);

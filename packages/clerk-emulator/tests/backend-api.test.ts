@@ -113,7 +113,8 @@ test('The list of users is filtered and sorted by creation times in microseconds
   };
   const users = await list(0);
   expect(users.map(({ id }) => id)).toEqual(ids);
-  // The stored time of a user is later than the rounded time in the response, so the API returns the user again.
+  // The response contains the creation time rounded down. The stored time is later, so the user is in the list of users that
+  // were created after the rounded time.
   expect((await list(users[2]?.created_at ?? 0)).map(({ id }) => id)).toContain(ids[2]);
 });
 
@@ -133,7 +134,7 @@ test.each([
   },
 );
 
-test('updateUser() and updateUserMetadata() keep other fields, and replaceUserMetadata() removes them', async () => {
+test('updateUser() and updateUserMetadata() change only the given fields and keys, and replaceUserMetadata() removes all other keys', async () => {
   const { id } = provider.createUser({ email: 'change@example.com', firstName: 'Old', lastName: 'Name' });
   expect(await clerk.users.updateUser(id, { firstName: 'New' })).toMatchObject({
     firstName: 'New',

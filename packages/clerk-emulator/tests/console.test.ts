@@ -22,8 +22,8 @@ function consoleOf({ consoleUrl }: Emulator): string {
 }
 
 /**
- * Sends a request like the console, the web page of the emulator. `headers` overrides the default headers. Unlike the headers
- * of `fetch`, it may contain Host.
+ * Sends a request with the headers that the page of the console sends. `headers` overrides these headers. Unlike the headers of
+ * `fetch`, `headers` may contain Host.
  */
 async function send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
   const text = typeof body === 'string' ? body : JSON.stringify(body ?? {});

@@ -68,14 +68,11 @@ test('With a webhook endpoint, clerk-emulator dev passes the signing secret to i
 });
 
 test.each([
-  ['an exit code', 'process.exit(7)', 7],
-  ['a signal', "process.kill(process.pid, 'SIGKILL')", 137],
-])(
-  'clerk-emulator dev exits with the code of its command if the command ends with %s',
-  async (_, program, code) => {
-    expect((await dev(program).end()).code).toBe(code);
-  },
-);
+  ['the exit code of its command', 'process.exit(7)', 7],
+  ['128 plus the number of the signal that ended its command', "process.kill(process.pid, 'SIGKILL')", 137],
+])('clerk-emulator dev exits with %s', async (_, program, code) => {
+  expect((await dev(program).end()).code).toBe(code);
+});
 
 test.each([
   [['dev'], 'dev needs a command after --.'],
@@ -91,7 +88,7 @@ test('clerk-emulator dev exits with an error if its command does not exist', asy
 });
 
 test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-  'clerk-emulator dev forwards %s once and exits when its command does',
+  'clerk-emulator dev forwards %s once and exits with the exit code of its command',
   async (signal) => {
     const { child, end } = dev(`
       ${PERSISTENT}
@@ -103,7 +100,8 @@ test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
       });
       console.log('ready');`);
     await once(child.stdout, 'data');
-    // A terminal sends the signal of Ctrl-C to the whole process group of dev.
+    // Sends the signal to the process group of dev, as a terminal does on Ctrl-C. The command has its own process group, so it
+    // gets the signal only from dev.
     process.kill(-(child.pid ?? 0), signal);
     expect((await end()).code).toBe(41);
   },

@@ -95,7 +95,7 @@ test.each([
   [{ operation: 'GET /v1/users' }, 'needs a status'],
   [{ operation: 'GET /v1/users', status: 200 }, '>=400'],
   [{ operation: 'GET /v1/users', status: 500, calls: 0 }, '>=1'],
-  [{ operation: 'GET /v1/users', status: 500, disconnect: true as const }, 'either a status or disconnect'],
+  [{ operation: 'GET /v1/users', status: 500, disconnect: true as const }, 'both a status and disconnect'],
 ])('failures.add() throws for the invalid failure %j', (failure, message) => {
   expect(() => provider.failures.add(failure)).toThrow(message);
   expect(provider.failures.list()).toEqual([]);

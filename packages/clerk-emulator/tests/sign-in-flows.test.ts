@@ -80,7 +80,7 @@ async function factorAges(browser: Awaited<ReturnType<typeof developmentBrowser>
   return [z.object({ fva: z.array(z.number()) }).parse(claims).fva[0], response.factor_verification_age[0]];
 }
 
-test('Reverification (a repeated check of the password or an emailed code) resets the age of the first factor of a session', async () => {
+test('A reverification by the password or by an emailed code resets the age of the first factor of a session', async () => {
   let time = Date.now();
   const clock = { now: () => time, after: () => () => undefined };
   const { provider, browser, mailedCode } = await start({ clock });
@@ -168,7 +168,7 @@ test('On an instance with client trust, a sign-in token is valid once and needs 
   expect(await enter(token)).toMatchObject({ status: 400, code: 'sign_in_token_already_used_code' });
 });
 
-test('The emulator rejects an unknown, revoked or expired sign-in token, the revocation of a revoked token, and a token for an unknown user', async () => {
+test('The emulator rejects unknown, revoked and expired sign-in tokens, a second revocation, and the creation of a token for an unknown user', async () => {
   let time = Date.now();
   const clock = { now: () => time, after: () => () => undefined };
   const { provider, user, browser } = await start({ clock });

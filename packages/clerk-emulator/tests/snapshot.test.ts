@@ -48,7 +48,7 @@ test('Changes of a snapshot by the caller do not change the emulator', async () 
   expect(provider.store.users.get(id)?.publicMetadata).toEqual({});
 });
 
-test('restore() throws for a value that is not a snapshot and does not change the data', async () => {
+test('If a value is not a snapshot, restore() throws and keeps the data', async () => {
   const provider = await start();
   provider.createUser({ email: 'unchanged@example.com' });
   const invalid = { ...provider.snapshot(), sessions: [{ id: 'sess_1' }] };

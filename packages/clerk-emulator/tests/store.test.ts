@@ -65,7 +65,7 @@ test('An unreadable data file causes an error instead of an empty store', async 
   await expect(openStore(folder)).rejects.toThrow(/EISDIR/);
 });
 
-test('A store calls a listener once for all changes of one event loop iteration, until the listener unsubscribes', async () => {
+test('A store calls a listener at most once per event loop iteration, and not after the listener is removed', async () => {
   const store = await openStore(undefined);
   let calls = 0;
   const next = () => new Promise<void>((resolve) => setImmediate(resolve));

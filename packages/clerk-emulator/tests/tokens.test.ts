@@ -17,7 +17,7 @@ const parts = (token: string) => {
   };
 };
 
-test('A session token contains the session id, the user id and its times, and has a valid signature of the published key', () => {
+test('A session token contains the session id, the user id and the validity period of the token, and the published key verifies the token', () => {
   const session = { id: 'sess_1', userId: 'user_1', createdAt: 1_000_000 };
   const token = { issuer: 'https://a.example', seconds: 60, now: 1_120_500, origin: undefined };
   const { header, claims, signed, signature } = parts(sessionToken(key, session, token));

@@ -55,7 +55,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       service.idp.createUser({ email, password: PASSWORD });
       service.idp.setHandshake({ format, azp: azp === 'with' });
       // A service with authorized parties rejects an API request whose token lacks `azp`, so the browser console may show a
-      // 401. The page then renews the token.
+      // 401. The page then renews the token through the browser SDK, and the renewed token has `azp`.
       const expected = [/status of 401 .*\/users\/v1\/me/];
       return visit(browser, { url }, { expected }, async (page) => {
         await signInWithoutForm(page, email);

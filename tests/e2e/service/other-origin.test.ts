@@ -44,7 +44,7 @@ function readRecipe(): Header {
 const FOLDER = `${BUILD_FOLDER}/with-the-recipe`;
 
 /**
- * Creates a copy of the test build that has the recipe in its routes-manifest.json. All other entries of the copy are symbolic
+ * Copies the test build and adds the recipe to the routes-manifest.json of the copy. All other entries of the copy are symbolic
  * links. An operator would add the recipe to `headers` of next.config.ts, and `next build` would write the recipe to
  * routes-manifest.json.
  */
@@ -115,7 +115,7 @@ test('A page of an allowed origin can send a bearer token and read success and e
   await service.database.proxy.treat('forward');
 });
 
-test('The browser blocks requests from a page of another origin, and requests with cookies from a page of the allowed origin', async () => {
+test('The browser blocks requests from a page of an origin that is not allowed, and requests with cookies from a page of the allowed origin', async () => {
   const headers = bearer(token());
   expect(await callFrom(originAt(stranger), `${serviceWithRecipe.url}${ME}`, { headers })).toBe('blocked');
   expect(await callFrom(FRONTEND, `${serviceWithRecipe.url}${ME}`, { headers, credentials: 'include' })).toBe(
@@ -135,7 +135,7 @@ test('The browser blocks cross-origin requests to a service without the CORS rec
   ).toBe('blocked');
 });
 
-test('A preflight request needs no valid credential, and its response allows only the configured origin and no cookies', async () => {
+test('A preflight request needs no valid credential. Its response allows the configured origin, but no other origin and no cookies', async () => {
   const preflight = (origin: string) =>
     send(`${serviceWithRecipe.url}${ME}`, {
       method: 'OPTIONS',

@@ -154,7 +154,7 @@ describe.each([development, production])(
       expect(await first.locator('#server').textContent()).toBe('nobody');
     });
 
-    test(`With a ${style} instance, a sign-in form that is submitted after a sign-in in another tab uses the session of the other tab`, async () => {
+    test(`With a ${style} instance, a sign-in form uses the session of another tab if the user has signed in there before the form is submitted`, async () => {
       const user = provider.createUser({ email: 'join@example.com', password: PASSWORD });
       const { tab: first, profile } = await newTab();
       await first.goto('/sign-in');

@@ -404,7 +404,7 @@ test('The console reports that the emulator does not respond, and reconnects whe
     await userHeading(page, 'before@example.com').waitFor();
     const { port } = new URL(provider.consoleUrl ?? '');
     await provider.stop();
-    const banner = page.getByRole('alert').filter({ hasText: 'This page shows its state at' });
+    const banner = page.getByRole('alert').filter({ hasText: "This page shows the emulator's state at" });
     await banner.waitFor();
     await openUserForm(page);
     await page.getByRole('button', { name: 'Create user' }).click();

@@ -40,7 +40,7 @@ export async function visit(
   });
   try {
     // The browser does not log every violation of the Content-Security-Policy. An example is a blocked `eval` whose error the
-    // page catches.
+    // page catches. This listener therefore throws an error, which the `weberror` listener above records.
     await context.addInitScript(() => {
       document.addEventListener('securitypolicyviolation', (violation) => {
         const { violatedDirective, blockedURI, sourceFile } = violation;
@@ -73,7 +73,8 @@ export async function signUp(page: Page, email: string, readCode: () => Promise<
     }
     await page.waitForURL('/account', { timeout: 5_000 });
   };
-  // While the request for the email is in flight, the form may replace the field and discard the typed code.
+  // When the form receives the response to its request for the email, it may replace the field and discard the typed code. The
+  // code is therefore entered again until the browser shows /account.
   const codeIsAccepted = () =>
     enterCode().then(
       () => true,
@@ -160,8 +161,8 @@ const SCHEMES = [
 ] as const;
 
 /**
- * Returns the current axe-core violations. The Content-Security-Policy of the page does not block the axe-core script, because
- * Playwright evaluates this script.
+ * Returns the current axe-core violations. The Content-Security-Policy of the page does not apply to the axe-core script,
+ * because Playwright runs the script through the debugging protocol of the browser.
  */
 async function violationsNow(page: Page, options: object): Promise<string[]> {
   await page.evaluate(axe.source);

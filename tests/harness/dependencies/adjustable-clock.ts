@@ -8,7 +8,7 @@ import { type ManualClock, timers } from 'clerk-emulator/testing';
  * only the processes.
  */
 export interface AdjustableClock extends ManualClock {
-  /** Stops the clock of the processes at the given time, in milliseconds since 1970. */
+  /** Sets the clock of the processes to the given time, in milliseconds since 1970, and stops the clock. */
   freeze(at: number): void;
   /** Makes the clock of the processes run again. It then shows the same time as if it had never stopped. */
   unfreeze(): void;

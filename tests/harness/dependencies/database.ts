@@ -76,7 +76,8 @@ export async function createTestDatabase(
   const proxied = new URL(direct);
   proxied.port = String(proxy.port);
   const pool = new Pool({ connectionString: direct.href, max: 6 });
-  // A test may stop and restart the server, which closes idle connections. The next query opens a new connection.
+  // If a test stops the server, the server closes the idle connections, and the pool emits `error`. Without a listener, this
+  // event would end the process. The next query opens a new connection.
   pool.on('error', () => undefined);
   return {
     url: proxied.href,

@@ -34,7 +34,8 @@ export async function startRedis(wantedPort?: number): Promise<TestRedis> {
     { stdio: 'ignore' },
   );
   const { pid } = child;
-  child.on('error', () => {}); // If the start fails, there is no pid, and the next line throws.
+  // If the start fails, there is no pid, and `child` emits `error`. Without a listener, this event would end the process.
+  child.on('error', () => {});
   if (pid === undefined) throw new Error(`There is no ${PROGRAM} on PATH`);
   const cancelKill = killOnExit(pid, 'SIGTERM');
   const stop = async () => {

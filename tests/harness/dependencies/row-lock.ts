@@ -8,9 +8,9 @@ export interface RowLock {
   /** Releases the waiting inserts. Further calls have no effect. */
   release(): Promise<void>;
   /**
-   * Releases the inserts once two of them wait, or one of them has waited for a second. Rejects if no insert waits
-   * within 10 s. The check runs inside the database. If a busy test process checked the inserts, they could reach the
-   * query timeout of the service (3 s) before the test releases them.
+   * Releases the inserts once two of them wait, or once one insert has waited for 1 s. Rejects if no insert waits within
+   * 10 s. The check runs inside the database. If a busy test process checked the inserts, they could reach the query
+   * timeout of the service (3 s) before the test releases them.
    */
   releaseOnceContended(): Promise<void>;
   /**
@@ -21,7 +21,7 @@ export interface RowLock {
 }
 
 /**
- * Statement that returns once two inserts wait for this transaction, or one insert has waited for a second. Fails if no
+ * Statement that returns once two inserts wait for this transaction, or once one insert has waited for 1 s. Fails if no
  * insert waits within 10 s.
  */
 const UNTIL_CONTENDED = `

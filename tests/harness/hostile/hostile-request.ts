@@ -259,8 +259,8 @@ const BODIES = [
 ];
 
 /**
- * The end of a request: the headers that delimit its body, the empty line and the body. Some of the ends are invalid. The empty
- * string is the end of a request without a body.
+ * The end of a request: the headers that delimit its body, the empty line and the body. Some of the ends are invalid. For a
+ * request without a body, the value is the empty string, and `hostileRequest` adds the empty line.
  */
 const framing = fc.oneof(
   { weight: 6, arbitrary: fc.constant('') },

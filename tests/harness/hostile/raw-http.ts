@@ -29,9 +29,12 @@ export interface RawRequest {
   readonly bytes: string;
   /** Sent repeatedly after `bytes`, with a pause after each chunk. */
   readonly endless?: { readonly chunk: string; readonly pauseMilliseconds: number };
-  /** Does not read the response. A client that does not read notices a closed connection only when it sends more. */
+  /**
+   * Does not read the response. Set `endless` as well, because a client that does not read notices a closed connection only when
+   * it sends more. Without `endless`, the exchange ends only at the timeout.
+   */
   readonly pauseReading?: boolean;
-  /** Timeout. The default is long, because a correct server closes the connection earlier. */
+  /** Timeout. Default: 40 s. A correct server closes the connection earlier, so only a failing test waits that long. */
   readonly milliseconds?: number;
 }
 

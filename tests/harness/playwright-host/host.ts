@@ -77,8 +77,9 @@ export async function installPackages(folder: string, packages: Packages): Promi
 }
 
 /**
- * Copies the emulator into the `node_modules` folder of an application, because Playwright would compile a linked package.
- * Links all other packages that the application does not have.
+ * Copies the emulator into the `node_modules` folder of an application. A link would lead to a folder outside `node_modules`, and
+ * Playwright would compile the modules there. It does not compile the modules of an installed package. Links Playwright,
+ * `@clerk/backend` and the dependencies of the emulator unless the application has them.
  */
 async function installEmulator(folder: string): Promise<void> {
   const installed = (name: string) => path.join(projectFolder, 'node_modules', name);
@@ -96,9 +97,8 @@ async function installEmulator(folder: string): Promise<void> {
 }
 
 /**
- * Runs Playwright in a separate CommonJS application that uses only the emulator of this project. Two workers share one
- * emulator. Resolves with the numbers of tests by result, and with the errors of each test. Rejects if Playwright writes no
- * report.
+ * Runs Playwright in a separate CommonJS application that uses the emulator as an npm package. Two workers share one emulator.
+ * Resolves with the numbers of tests by result, and with the errors of each test. Rejects if Playwright writes no report.
  */
 export async function runPlaywrightHost({ files, packages = {}, variables = {} }: HostOptions) {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-playwright-'));

@@ -76,8 +76,8 @@ const TOKENS: [name: string, make: () => string, inHeader: Expected, inCookie?: 
 ];
 
 /**
- * Machine tokens, an OAuth token and an API key that are opaque (not JWTs). The SDK would call the Backend API to verify each
- * of them.
+ * Machine tokens, an OAuth token and an API key that are opaque (not JWTs). The service must reject them before it calls the SDK,
+ * because the SDK would call the Backend API to verify each of them.
  */
 const OPAQUE = ['mch_0123456789', 'mt_0123456789', 'oat_0123456789', 'ak_0123456789'];
 

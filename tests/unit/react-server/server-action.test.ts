@@ -86,8 +86,8 @@ test('The call of a known action passes if the argument is a form', async () => 
   expect(await statusOf(form({ '0': '["$K1"]', '1_name': nested(100) }), KNOWN)).toBeUndefined();
 });
 
-// Without JavaScript, React names the action in a field `$ACTION_ID_…`, or in the fields `$ACTION_REF_…` and `$ACTION_…:0`. The
-// two fields can also pass bound arguments.
+// Without JavaScript, a form names the action in the field `$ACTION_ID_<id>`, or in the fields `$ACTION_REF_<n>` and
+// `$ACTION_<n>:0`. In the second case, further fields such as `$ACTION_<n>:1` can contain bound arguments.
 test.each([
   [{ [`$ACTION_ID_${KNOWN}`]: '', name: 'a' }, undefined],
   [{ [`$ACTION_ID_${UNKNOWN}`]: '' }, 404],
@@ -128,7 +128,7 @@ test.each([
   { '1': JSON.stringify(Array.from({ length: 5_001 }, () => 0)), '2': `[${'0,'.repeat(5_000)}0]` },
   Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`1_${index}`, ''])),
 ])(
-  'The call of an action gets a 400 if a numeric field name has another spelling (such as `00`), or if the form has too many fields, values or levels: %#',
+  'The call of an action gets a 400 if JavaScript converts a field name to a number with another spelling (such as `00` or an empty name to `0`), or if the form has too many fields, values or levels: %#',
   async (fields) => {
     expect(await statusOf(form({ '0': '[]', ...fields }), KNOWN)).toBe(400);
   },

@@ -3,7 +3,7 @@ import { isWebhook } from './addresses';
 import { type LimitsFor, ordinaryLimits } from './growth';
 import type { CostRequest } from './request';
 
-/** A part of a request that a client can make larger. An ordinary request is the small valid request to the same address. */
+/** A part of a request that a client can make larger. The ordinary request is the small request before the part grows. */
 export interface Dimension {
   readonly name: string;
   /** Maximum size of the part that grows, in bytes. */
@@ -12,9 +12,9 @@ export interface Dimension {
   /** Returns the ordinary request with this part enlarged to the given size. */
   readonly grow: (ordinary: CostRequest, bytes: number) => CostRequest;
   /**
-   * Control request. The cost of the enlarged request is compared with its cost instead of the cost of the ordinary request.
-   * `control.grow` returns the control request, whose body is as large as the body of the enlarged request. `control.limits`
-   * replaces the default limits.
+   * Control request. If there is one, the cost of the enlarged request is compared with the cost of the control request.
+   * Otherwise, it is compared with the cost of the ordinary request. `control.grow` returns the control request, whose body is
+   * as large as the body of the enlarged request. `control.limits` replaces the default limits.
    */
   readonly control?: { readonly grow: Dimension['grow']; readonly limits: LimitsFor };
 }
@@ -155,7 +155,7 @@ const signed = (request: CostRequest, text: string): CostRequest => ({
 /**
  * Limits for deliveries with invalid signatures. The control request has a body of the same size but no signature, so the
  * service does not hash its body. If a request has a signature, the service hashes the body once for each signing secret. One
- * hash of 1 MiB takes about a millisecond.
+ * hash of 1 MiB takes about a millisecond, so the hashes for the two secrets cost less than `negligible`.
  */
 const SIGNATURE_LIMITS: LimitsFor = () => ({ factor: 1.6, negligible: 4 });
 /**

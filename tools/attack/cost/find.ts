@@ -15,8 +15,8 @@ export interface Finding {
   readonly address: string;
   readonly dimension: string;
   /**
-   * The size with the highest cost above the reference. The reference is the cost of the ordinary (small) request, or of the
-   * control request if the dimension has one (dimensions.ts).
+   * The size with the highest cost above the reference. The reference is the cost of the control request if the dimension has
+   * one (dimensions.ts). Otherwise, it is the cost of the ordinary (small) request, or of the GET request after a 405.
    */
   readonly worst: MeasuredPoint;
   /** 1 for linear growth, 2 for quadratic growth. */
@@ -143,9 +143,9 @@ async function findIn(
 }
 
 /**
- * Measures the ordinary request several times and resolves with the lowest cost in milliseconds. This cost is the reference of
- * a dimension, unless the dimension has a control request (dimensions.ts). A higher cost could be noise, and a reference that
- * is too high would hide findings.
+ * Measures the ordinary (small) request several times and resolves with the lowest cost in milliseconds. If the address rejects
+ * the method with 405, measures the GET request instead. The cost is the reference of a dimension, unless the dimension has a
+ * control request (dimensions.ts). A higher cost could be noise, and a reference that is too high would hide findings.
  */
 export async function ordinaryCost(
   server: Server,
@@ -158,7 +158,7 @@ export async function ordinaryCost(
 }
 
 interface FindOptions {
-  /** If true, measures each dimension at two sizes instead of five. */
+  /** If true, the screening (the first, short measurement) of each dimension uses two sizes instead of five. */
   readonly quick: boolean;
   /** Cost of the home page in milliseconds. */
   readonly page: number;

@@ -51,11 +51,12 @@ const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + 
  * Returns the exponent of growth: the least-squares slope of log(cost above the reference) over log(size). The points
  * must be sorted by size.
  *
- * The fit uses the point with the highest cost and at most two points of the next smaller sizes. Larger sizes are excluded,
- * because the server rejects such requests early. Some points have a cost that is too small to measure. The fit uses at most
- * one of these points, the one with the largest size, and no point before it. The fit replaces the cost of this point with the
- * smallest measurable cost. The replacement is higher than the actual cost, so it can only reduce the slope: the result is a
- * lower bound. Returns undefined if fewer than two points remain.
+ * The fit uses the point with the highest cost and at most two points of the next smaller sizes. It excludes the larger sizes.
+ * Their cost is lower because the server rejects such requests early.
+ *
+ * The fit starts no earlier than at the last point whose cost is too small to measure. For this point, the fit uses the smallest
+ * measurable cost, which is higher than the actual cost. A higher cost at the first point can only reduce the slope, so the
+ * result is a lower bound. Returns undefined if fewer than two points remain.
  */
 export function growthExponent(points: readonly Point[]): number | undefined {
   const highest = peak(points);

@@ -17,7 +17,7 @@ export interface CostOptions {
    * separated by spaces.
    */
   readonly only: string | undefined;
-  /** If true, measures each dimension at two sizes instead of five. */
+  /** If true, the screening (the first, short measurement) of each dimension uses two sizes instead of five. */
   readonly quick: boolean;
 }
 
@@ -67,8 +67,8 @@ async function countSlowShapes(service: TestService, token: string): Promise<num
 /**
  * Sends requests to each address (method and path). In each series of requests, one dimension grows.
  * Compares the CPU time that the server uses for these requests with the CPU time for an ordinary (small) request to the same
- * address. Sets the exit code to 1 if the CPU time grows faster than the size of the dimension or is too high, or if
- * GET /health/ready is slow while one attacker sends requests.
+ * address. Without `only`, also measures GET /health/ready while one attacker sends requests. Sets the exit code to 1 if the CPU
+ * time grows faster than the size of the dimension or is too high, or if GET /health/ready is slow.
  */
 export async function attackCosts({ only, quick }: CostOptions): Promise<void> {
   const environment = {

@@ -8,7 +8,7 @@ export interface Server {
   readonly pid: number;
 }
 
-/** Limits of one measurement. It ends at the first limit that it reaches. `milliseconds` is CPU time of the server. */
+/** Limits of one measurement. The measurement ends at the first limit that it reaches. `milliseconds` is server CPU time. */
 export interface Effort {
   readonly requests: number;
   readonly milliseconds: number;
@@ -23,11 +23,14 @@ export interface Cost {
 }
 
 const LOOK_EVERY_MS = 4;
-/** A server that uses less CPU time than this between two samples is idle. The timers of an idle server use some CPU time. */
+/**
+ * A server that uses less CPU time than this between two samples is idle. The value is above 0, because the timers of an idle
+ * server use some CPU time.
+ */
 const IDLE_MS = 0.5;
 
 /**
- * Waits until a process is idle and resolves with its total CPU time. A server may still work after it has sent a response.
+ * Waits until a process is idle and resolves with its total CPU time. A server may use CPU time after it has sent a response.
  */
 async function cpuWhenIdle(pid: number): Promise<number> {
   let before = processCpuMilliseconds(pid);

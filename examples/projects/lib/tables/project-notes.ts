@@ -14,8 +14,8 @@ const setUser = (transaction: Transaction, userId: string) =>
   transaction.$executeRaw`SELECT set_config('app.user_id', ${userId}, true)`;
 
 /**
- * Maximum time in milliseconds that a transaction waits for a connection. Other statements have the same limit
- * (lib/storage/database.ts). Prisma's default for a transaction is 2 s.
+ * Maximum time in milliseconds that a transaction waits for a connection. A statement outside of a transaction has the same
+ * limit (lib/storage/database.ts). Prisma's default for a transaction is 2 s.
  */
 const TRANSACTION = { maxWait: 7_000 };
 

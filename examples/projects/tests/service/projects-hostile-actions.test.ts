@@ -130,7 +130,7 @@ test(`None of ${REQUESTS} hostile requests runs a forbidden handler, gets a 5xx 
   expect([...counts.keys()].toSorted()).toEqual(expect.arrayContaining([200, 303, 400, 404, 405]));
 });
 
-test('A successful call of a server action does not run the handler when it is repeated without a valid session or from another origin', async () => {
+test('A replayed call of a server action does not run the handler if the replay has no valid session or comes from another origin', async () => {
   const call = {
     id: IDS.renameProject,
     page: PAGES.project,

@@ -92,7 +92,8 @@ describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
         return client;
       }),
     );
-    // PgBouncer connects only as the superuser of the tests, so each transaction switches to the service's role.
+    // PgBouncer connects only as the superuser of the tests, and row-level security does not apply to a superuser. Each
+    // transaction therefore switches to the service's role.
     const readAs = async (client: Client, userId: string) => {
       await client.query('BEGIN');
       await client.query(`SET LOCAL ROLE ${service.role}`);

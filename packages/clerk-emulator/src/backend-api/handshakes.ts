@@ -6,8 +6,8 @@ import type { Instance } from '../instance/instance';
 const PayloadQuery = z.object({ nonce: z.string().min(1) });
 
 /**
- * Returns the route that exchanges the nonce of a handshake (the redirect that renews a session, ../frontend-api/handshake.ts)
- * for the cookies to set.
+ * Returns the route that exchanges the nonce of a handshake for cookies. A handshake is a redirect that renews a session
+ * (../frontend-api/handshake.ts). The application's server calls the route and sets the cookies in the browser.
  */
 export function handshakeRoutes(instance: Instance): Routes {
   return {

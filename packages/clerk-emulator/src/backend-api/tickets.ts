@@ -21,7 +21,7 @@ const CreateInvitation = z.strictObject({
   public_metadata: z.record(z.string(), z.unknown()).default({}),
   redirect_url: z.url().optional(),
   expires_in_days: z.number().int().min(1).max(365).nullish(),
-  // The emulator does not send a mail for an invitation. The response contains the link.
+  // Ignored, because the emulator does not send a mail for an invitation. The response contains the link.
   notify: z.boolean().nullish(),
   ignore_existing: z.boolean().nullish(),
 });

@@ -6,7 +6,8 @@ import { deletedUserResource, sessionEventResource, userResource } from '../inst
 
 /**
  * Returns sample data for a type of event, in Clerk's format. The sample for `user.created` describes an invented user. The
- * other samples describe the newest user of the instance, or an invented user if there are no users. Throws a 404 for a type
+ * other samples describe the newest user of the instance, or an invented user if there are no users. The sample for
+ * `session.created` describes the last session of this user, or an invented session if there is none. Throws a 404 for a type
  * without a sample.
  */
 export function sampleEventData(instance: Instance, type: string): Record<string, unknown> {

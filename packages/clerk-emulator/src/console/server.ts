@@ -73,7 +73,11 @@ const requireSameSite: MiddlewareHandler = ({ req }, next) => {
   const site = req.header('sec-fetch-site') ?? 'none';
   const isNavigation = req.header('sec-fetch-mode') === 'navigate';
   if (site !== 'same-origin' && site !== 'none' && !isNavigation) {
-    throw new ApiError(403, 'site_refused', 'The console only accepts requests of its own page.');
+    throw new ApiError(
+      403,
+      'site_refused',
+      'The console does not accept requests from pages of other origins.',
+    );
   }
   return next();
 };

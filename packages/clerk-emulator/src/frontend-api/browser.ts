@@ -93,13 +93,16 @@ export function browserState(instance: Instance, request: BrowserRequest) {
   };
 }
 
-/** Returns the time at which a session last started or ended, in seconds since 1970, or 0 if no session is active. */
+/**
+ * Returns 0 if the client has no active session. Otherwise returns the time at which a session of the client last started or
+ * ended, in seconds since 1970.
+ */
 export function clientUpdatedAt(instance: Instance, client: Client | undefined): number {
   const signedIn = client !== undefined && activeSessions(instance, client.id).length > 0;
   return signedIn ? Math.floor(client.updatedAt / 1000) : 0;
 }
 
-/** Returns both names of a cookie that the SDKs read: without and with the suffix of the instance. */
+/** Returns the two names of a cookie: without and with the suffix of the instance. The SDKs read both. */
 export function cookieNames(instance: Instance, name: string): [string, string] {
   return [name, `${name}_${instance.publishableKey.cookieSuffix}`];
 }

@@ -203,7 +203,7 @@ function attributes(verifyEmailAtSignUp: boolean) {
       first_factors: ['email_code'],
       verifications: ['email_code'],
       verify_at_sign_up: verifyEmailAtSignUp,
-      // Each user has one email address, so the profile component must not offer to add a second email address.
+      // Makes the profile component hide the control that adds an email address, because each user has exactly one.
       immutable: true,
     },
     password: { ...disabled, enabled: true, required: true },

@@ -19,7 +19,7 @@ const Attempt = z.discriminatedUnion('strategy', [
 
 /**
  * Returns the routes of a reverification. A signed-in user proves the first factor (password or mailed code) again.
- * The emulated users have no second factor. As in Clerk, every requested level then requires only the first factor.
+ * The emulated users have no second factor. For such users, Clerk requires only the first factor at every level.
  */
 export function reverificationRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { sessions } = instance.store;

@@ -14,7 +14,8 @@ export function openTicketLink(instance: Instance, request: ApiRequest): ApiResp
   const { redirectUrl } = requireInvitation(instance, ticket);
   const page = redirectUrl === null ? undefined : new URL(redirectUrl);
   if (page === undefined || !isTrustedOrigin(instance, request, page.origin)) {
-    const message = 'The redirect_url of the invitation is missing or not a page of this application.';
+    const message =
+      'The redirect_url of the invitation is missing, or is neither on this machine nor part of this application.';
     throw new ApiError(400, 'url_invalid', message, 'redirect_url');
   }
   page.searchParams.set('__clerk_ticket', ticket);

@@ -81,7 +81,10 @@ const SignIn = z.object({
   identifier: z.string().nullable(),
   userId: z.string().nullable(),
   verification: Verification.nullable(),
-  /** Verification by a mailed code after the password. With client trust, a browser that is new to the user requires it. */
+  /**
+   * Verification by a mailed code after the password. With client trust, a sign-in requires this verification if the user has
+   * not had a session in this browser.
+   */
   secondVerification: Verification.nullable().default(null),
   /**
    * `known` if the user has had a session in this browser, and otherwise `new`. `pending` means that the sign-in does not have

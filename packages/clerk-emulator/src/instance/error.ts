@@ -1,4 +1,7 @@
-/** An error response. `code` is Clerk's error code if Clerk has this error. `parameter` is the name of the invalid field. */
+/**
+ * An error response. `code` is Clerk's error code, or a code of the emulator if Clerk does not have this error. `parameter` is
+ * the name of the invalid field.
+ */
 export class ApiError extends Error {
   constructor(
     readonly status: number,

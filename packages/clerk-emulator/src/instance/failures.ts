@@ -19,7 +19,7 @@ const Failure = z
     disconnect: z.literal(true).optional(),
   })
   .refine(({ status, disconnect }) => status === undefined || disconnect === undefined, {
-    error: 'a failure has either a status or disconnect',
+    error: 'a failure cannot have both a status and disconnect',
     path: ['status'],
   })
   .refine(({ status, delayMilliseconds, disconnect }) => status ?? delayMilliseconds ?? disconnect, {

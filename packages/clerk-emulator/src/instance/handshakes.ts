@@ -13,8 +13,9 @@ export interface HandshakeSettings {
    */
   readonly format: 'nonce' | 'token';
   /**
-   * Whether a session token from a handshake has the claim `azp`, the origin for which the token was issued. A navigation has
-   * no `Origin` header, so an instance of Clerk may omit the claim (https://github.com/clerk/javascript/issues/8231).
+   * Whether a session token from a handshake has the claim `azp`, the origin for which the token was issued. Clerk takes the
+   * claim from the `Origin` header. A handshake is a navigation, which has no such header, so an instance of Clerk may omit the
+   * claim (https://github.com/clerk/javascript/issues/8231).
    */
   readonly azp: boolean;
 }

@@ -3,8 +3,8 @@ import { randomBytes, scryptSync, timingSafeEqual } from 'node:crypto';
 const HASH_BYTES = 32;
 
 /**
- * Returns a salted scrypt hash as `salt:hash` in base64. A request checks that an email address is free and then creates
- * the user. The function is synchronous, so that no other request runs between these two steps.
+ * Returns a salted scrypt hash as `salt:hash` in base64. The function is synchronous, so that no other request runs while a
+ * handler checks that an email address is free, hashes the password and creates the user.
  */
 export function hashPassword(password: string): string {
   const salt = randomBytes(16);

@@ -19,7 +19,7 @@ export interface RequestLog {
 }
 
 const MAX_REQUESTS = 200;
-/** Clients may send any path. */
+/** Longer paths are cut to save memory, because clients choose the length of a path. */
 const MAX_PATH_LENGTH = 200;
 
 /** Returns an empty log. The log calls `changed` after each request. */

@@ -11,10 +11,7 @@ import type {
 } from './data';
 import { firstFactorVerifiedAt } from './reverification';
 
-/**
- * A JSON object in Clerk's format. The first part of this file has the resources of the Backend API and of events, and the
- * users of both APIs. The second part has the other resources of the Frontend API.
- */
+/** A JSON object in Clerk's format. */
 type Resource = Record<string, unknown>;
 
 const MINUTE = 60_000;
@@ -128,7 +125,7 @@ export function sessionResource(session: Session): Resource {
   };
 }
 
-/** A sign-in token. As in Clerk, each response contains its ticket, the secret that signs the user in. */
+/** A sign-in token. As in Clerk, each response contains the ticket of the token. This secret signs the user in. */
 export function signInTokenResource(token: SignInToken): Resource {
   return {
     object: 'sign_in_token',
@@ -191,7 +188,8 @@ export function browserSessionResource(
     ...sessionBase(session),
     last_active_token: token === undefined ? null : { object: 'token', jwt: token },
     last_active_organization_id: null,
-    // Minutes since the first and the second factor were verified. Users have no second factor (-1).
+    // Minutes since the first and the second factor were verified. The second value is -1, because users cannot set up a second
+    // factor. The mailed code that client trust requires does not count.
     factor_verification_age: [Math.floor((more.now - firstFactorVerifiedAt(session)) / MINUTE), -1],
     ...(user === undefined ? {} : { user: publicUserResource(user) }),
     public_user_data: user ? publicUserData(user) : null,

@@ -40,7 +40,7 @@ export interface Store {
   readonly invitations: Table<Invitation>;
   readonly mails: Table<Mail>;
   readonly deliveries: Table<Delivery>;
-  /** Returns a copy of all tables, which can be stored as JSON. */
+  /** Returns a copy of all tables. The copy can be stored as JSON. */
   snapshot(): Snapshot;
   /** Replaces all rows. If the value is not a snapshot, throws and keeps the rows. */
   restore(snapshot: unknown): void;
@@ -57,9 +57,9 @@ const WRITE_DELAY_MILLISECONDS = 200;
 const WRITE_SHARE = 0.1;
 
 /**
- * Opens the store. Without a data file, the store exists only in memory. Each write replaces the whole file, so a crash
- * leaves a complete file. After a crash, the file may lack the changes of the last 0.2 s. If there are many thousand rows, the
- * file may lack the changes of a longer time. Rejects with an error that names the file if the file is not readable or has
+ * Opens the store. Without a data file, the store exists only in memory. Each write creates a new file and renames it, so a
+ * crash leaves a complete file. After a crash, the file may lack the changes of the last 0.2 s. If there are many thousand rows,
+ * the file may lack the changes of a longer time. Rejects with an error that names the file if the file is not readable or has
  * another format.
  */
 export async function openStore(dataFile: string | undefined, newSigningKeyPem?: string): Promise<Store> {

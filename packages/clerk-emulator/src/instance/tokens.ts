@@ -52,8 +52,8 @@ export function jwks(key: SigningKey): { keys: Record<string, unknown>[] } {
 }
 
 /**
- * Returns a session token in version 2 of Clerk's format. A browser sends it to the application. `session.createdAt` is the
- * time when the user verified the first factor.
+ * Returns a session token in version 2 of Clerk's format. A browser sends it to the application. The caller sets
+ * `session.createdAt` to the time when the user last verified the first factor: at the sign-in or in a reverification.
  */
 export function sessionToken(
   key: SigningKey,

@@ -6,7 +6,8 @@ import { attemptDelivery, type WebhookEndpoint } from './webhook-attempt';
 
 /**
  * The webhook sender. It signs events and delivers them to the endpoint of an application. A delivery is pending while an
- * attempt is scheduled or in flight, even if its `status` is `delivered` because an earlier attempt succeeded.
+ * attempt is scheduled or in flight. The `status` of a pending delivery can be `delivered`, because `redeliver` keeps this
+ * status.
  */
 export interface Webhooks {
   /** Stores an event and delivers it. The delivery waits while the endpoint is paused or missing. */
@@ -24,7 +25,7 @@ export interface Webhooks {
   settled(id: string): Promise<Delivery>;
   /** Resolves when no delivery is pending. Deliveries stay pending while the endpoint is paused or missing. */
   idle(): Promise<void>;
-  /** Makes deliveries wait until `resume`. Clerk itself can only disable an endpoint. */
+  /** Makes deliveries wait until `resume`. Clerk cannot pause deliveries. */
   pause(): void;
   resume(): void;
   readonly paused: boolean;
@@ -34,7 +35,10 @@ export interface Webhooks {
   readonly endpoint: WebhookEndpoint | undefined;
   /** Replaces the endpoint for later attempts. Undefined removes the endpoint. */
   setEndpoint(endpoint: WebhookEndpoint | undefined): void;
-  /** Schedules the pending deliveries of the store and cancels all other attempts that have not started. */
+  /**
+   * Cancels all scheduled attempts, and schedules the pending deliveries of the store. The caller has replaced the data of the
+   * store.
+   */
   reschedule(): void;
   /** Aborts attempts in flight and starts no more. With a data file, pending deliveries continue after a restart. */
   stop(): Promise<void>;

@@ -151,8 +151,8 @@ const OTHER_FEATURES: readonly (readonly [feature: string, operations: number])[
 
 /** Operations that the emulator has in addition to `SPECIFICATION`, with their purpose. */
 const REASONS: Readonly<Record<string, string>> = {
-  'PATCH /v1/client/sign_ins/:id/protect_check': 'passes a protect check (bot protection) of clerk-js',
-  'PATCH /v1/client/sign_ups/:id/protect_check': 'passes a protect check (bot protection) of clerk-js',
+  'PATCH /v1/client/sign_ins/:id/protect_check': 'completes a protect check (bot protection)',
+  'PATCH /v1/client/sign_ups/:id/protect_check': 'completes a protect check (bot protection)',
   'GET /v1/clients/handshake_payload': 'returns the cookies of a handshake to the Backend SDK',
   'GET /v1/users/:id/deliveries': 'lists webhook deliveries for command lines and tests',
 };
@@ -174,10 +174,10 @@ export function operationsTable(routes: readonly string[]): string {
   if (unexplained.length > 0)
     throw new Error(`tests/helpers/operations-table.ts lacks ${unexplained.join(', ')}`);
   return `${[
-    `The emulator covers ${covered} of Clerk's ${specified.length} operations for users with email addresses and passwords. Any other operation gets a 404 in Clerk's format.`,
+    `The emulator covers ${covered} of Clerk's ${specified.length} operations for users with email addresses and passwords. Missing operations return a 404 in Clerk's format.`,
     ...Object.entries(SPECIFICATION).map(([api, areas]) => section(api, areas, routes)),
     `### Operations that are not in the specification\n\n${additional.map((route) => `- \`${route}\`: ${REASONS[route]}`).join('\n')}`,
-    `### Missing features\n\nOperations: ${OTHER_FEATURES.map(([feature, count]) => `${feature} ${count}`).join('; ')}.`,
+    `### Missing features\n\nNumber of operations: ${OTHER_FEATURES.map(([feature, count]) => `${feature} ${count}`).join('; ')}.`,
   ].join('\n\n')}\n`;
 }
 
@@ -198,5 +198,5 @@ function section(
     const missing = operations.filter((operation) => !routes.includes(operation)).length;
     return missing === 0 ? [] : [`${area} ${missing}`];
   });
-  return `### ${api}\n\n\`\`\`\n${rows.join('\n')}\n\`\`\`\n\nNot covered: ${gaps.join('; ')}.`;
+  return `### ${api}\n\n\`\`\`\n${rows.join('\n')}\n\`\`\`\n\nMissing operations: ${gaps.join('; ')}.`;
 }

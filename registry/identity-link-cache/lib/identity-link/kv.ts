@@ -1,7 +1,7 @@
 import { createClient, type VercelKV } from '@vercel/kv';
 import { kvBreaker } from './circuit-breaker';
 
-/** Time limit of one command. A request runs at most two. */
+/** Time limit of one command. A request to the application runs at most two commands: a read and a write. */
 const TIMEOUT_MS = 500;
 
 const connect = () =>
@@ -14,7 +14,7 @@ const connect = () =>
       signal: () => AbortSignal.timeout(TIMEOUT_MS),
     }),
     {
-      // An error message of the KV client contains the command, and so the id of the user.
+      // Omits the message of the error, because it contains the command and thus the id of the user.
       onOpen: (error) => console.warn('identity-link: cache skipped:', error instanceof Error && error.name),
       onClose: () => console.info('identity-link: cache in use again'),
     },
@@ -22,7 +22,7 @@ const connect = () =>
 
 let connection: ReturnType<typeof connect> | undefined;
 
-/** Runs a command. Rejects if the store returns an error, after 500 ms, or immediately while the circuit breaker is open. */
+/** Runs a command. Rejects if the store fails or does not respond within 500 ms, and while the circuit breaker is open. */
 export async function withKv<T>(command: (kv: VercelKV) => Promise<T>): Promise<T> {
   connection ??= connect();
   return connection(command);

@@ -41,7 +41,7 @@ export async function readCachedUserId(identityProviderUserId: string): Promise<
 /**
  * Deletes the cached ids of identity-provider users. Rejects if the store does not confirm the deletion.
  *
- * A lookup in flight can store an id again. lib/users/forget.ts waits for the end of such lookups.
+ * A lookup in flight can store an id again. To delete such an id, call the function again after the lookup has ended.
  */
 export async function deleteCachedUserIds(identityProviderUserIds: readonly string[]): Promise<void> {
   await withKv((kv) => kv.del(...identityProviderUserIds.map(cacheKey)));

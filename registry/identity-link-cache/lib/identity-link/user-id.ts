@@ -3,7 +3,9 @@ import { cacheUserId, readCachedUserId } from './user-id-cache';
 
 const TTL_SECONDS = 600;
 
-/** Returns the internal id of a Clerk user from the cache or the database, and links a new user. A cache error has no effect. */
+/**
+ * Returns the internal id of a Clerk user from the cache or the database, and links a new user. Does not throw cache errors.
+ */
 export async function resolveUserId(identityProviderUserId: string): Promise<string> {
   const cached = await readCachedUserId(identityProviderUserId);
   if (cached.outcome === 'hit') return cached.userId;

@@ -86,7 +86,7 @@ const filesWith = (pattern, text) =>
 
 function checkClient() {
   const [, from = ''] = /from '(.+)'/.exec(read('lib/identity-link/prisma.ts')) ?? [];
-  // The build of the application resolves every other import.
+  // Checks only a relative import. For any other import, the build of the application reports a missing module.
   if (!from.startsWith('.')) return;
   const module = path.posix.join('lib/identity-link', from);
   if (['.ts', '.tsx', '.js', '/index.ts'].some((extension) => inRoot(`${module}${extension}`))) return;
@@ -124,7 +124,7 @@ async function checkMigration(client) {
   if (!exists)
     throw new Problem('the table identity_links does not exist. Run:', 'npx prisma migrate deploy');
   throw new Problem(
-    'the column identity_provider_user_id has no unique key, so a user can get two ids. Delete second links, and run:',
+    'the column identity_provider_user_id has no unique key, so a user can get two ids. Keep one link of each user, and run:',
     'CREATE UNIQUE INDEX ON identity_links (identity_provider_user_id);',
   );
 }
@@ -144,7 +144,7 @@ const JWT_KEY = inRoot('lib/identity-link/middleware.ts')
   ? PROTECTED
   : ['clerkMiddleware(<your handler>, { jwtKey: process.env.CLERK_JWT_KEY })'];
 
-/** Throws if the middleware has responded instead of the route. */
+/** Throws if the middleware has responded instead of the route, or if the route does not exist. */
 function requireOwnResponse(route, { status, headers }) {
   const reason = headers.get('x-clerk-auth-reason') ?? '';
   if ((status >= 300 && status < 400) || reason.startsWith('protect'))
@@ -152,7 +152,10 @@ function requireOwnResponse(route, { status, headers }) {
   if (status === 404) throw new Problem(`${route} does not exist (404)`, `Check the files below ${root}app.`);
 }
 
-/** Sends a session token with an invalid signature. The reason for the 401 shows which key the middleware has used. */
+/**
+ * Sends a session token with an invalid signature and an unknown key id (`kid`). The reason for the 401 is the signature only
+ * if the middleware uses CLERK_JWT_KEY. Otherwise, the middleware finds no key for the `kid`.
+ */
 async function checkSession(route, method) {
   const now = Math.floor(Date.now() / 1000);
   const token = [

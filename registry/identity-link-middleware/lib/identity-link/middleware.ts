@@ -12,7 +12,7 @@ const ROUTES: readonly string[] = ['/auth/v1/register', '/webhooks/idp/v1/user-c
 
 /**
  * Replaces `clerkMiddleware` and takes the same arguments. Verifies sessions with CLERK_JWT_KEY, which `clerkMiddleware` does
- * not read. Does not call your handler for these routes, so that `auth.protect()` cannot reject their requests.
+ * not read. Does not call your handler for `ROUTES`, so that `auth.protect()` cannot reject requests to these routes.
  */
 export function withIdentityLink(handler?: Handler, options?: ClerkMiddlewareOptions): NextMiddleware {
   const jwtKey = process.env['CLERK_JWT_KEY'];

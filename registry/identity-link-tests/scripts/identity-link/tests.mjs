@@ -14,8 +14,8 @@ import {
 } from './application.mjs';
 
 /**
- * `node --test scripts/identity-link/tests.mjs` tests the running application and reads its database. The environment variable
- * APPLICATION_URL is the address of the application (default http://localhost:3000). The tests delete the users that they link.
+ * `node --test scripts/identity-link/tests.mjs` tests the running application. The environment variable APPLICATION_URL is the
+ * address of the application (default http://localhost:3000). The tests link users in its database and delete these users.
  */
 const PREFIX = `identity-link-test-${randomUUID()}-`;
 const newUser = () => `${PREFIX}${randomUUID()}`;
@@ -42,7 +42,7 @@ async function untilBlocked() {
 
 test('Forty concurrent webhooks of a new user create one link', async () => {
   const user = newUser();
-  // The statements overlap, because they wait for a row that is then rolled back.
+  // The inserts of the webhooks overlap, because all of them wait for the end of this transaction.
   await database.query('BEGIN');
   await database.query('INSERT INTO identity_links VALUES (gen_random_uuid(), $1)', [user]);
   const delivered = Promise.all(Array.from({ length: 40 }, () => deliver(userCreated(user))));

@@ -32,8 +32,8 @@ export function sqlStateOf(error: unknown): string | undefined {
 
 /**
  * SQLSTATEs of a statement that lost a race against another transaction: `40001` serialization failure, `40P01` deadlock,
- * `23505` unique violation while the unique index is rebuilt (REINDEX CONCURRENTLY), or because another transaction has replaced
- * the id since the lookup.
+ * `23505` unique violation. An insert with ON CONFLICT can get a `23505` while REINDEX CONCURRENTLY rebuilds the unique index,
+ * or if the command `users:relink` of identity-link replaces the inserted id at the same time.
  */
 const RETRYABLE_SQLSTATES: ReadonlySet<string | undefined> = new Set(['40001', '40P01', '23505']);
 const MAX_ATTEMPTS = 5;

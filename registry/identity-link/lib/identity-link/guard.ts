@@ -12,7 +12,7 @@ export interface AuthenticatedContext {
   readonly identityProviderUserId: string;
 }
 
-/** Returns both ids of the user, or undefined without a verified session. Links a new user. React caches the result in a page. */
+/** Returns both ids of the user, or undefined without a verified session. Links a new user. Runs once per rendered page. */
 export const getUser = cache(async (): Promise<AuthenticatedContext | undefined> => {
   const { isAuthenticated, userId: identityProviderUserId } = await auth();
   if (!isAuthenticated || !identityProviderUserId) return undefined;

@@ -13,8 +13,8 @@ export class HttpError extends Error {
 }
 
 /**
- * Schema of a string that PostgreSQL and JSON can represent: well-formed Unicode without NUL, 1 to `maxLength` code points (zod
- * does not count UTF-16 units). Does not change the string. `name` is the name of the field in the public error messages.
+ * Schema of a string that PostgreSQL and JSON can represent: well-formed Unicode without NUL. `z.minLength` and `z.maxLength`
+ * count code points. Does not change the string. `name` is the name of the field in the public error messages.
  */
 export const text = (name: string, maxLength: number) =>
   z.string({ error: `${name} must be a string` }).check(
@@ -33,7 +33,7 @@ export const text = (name: string, maxLength: number) =>
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // Applications that copy this file from the registry may use TypeScript 5, which does not compile `for await` here.
+  // Applications copy this file (registry/). In TypeScript 5, `ReadableStream` by default has no iterator for `for await`.
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   try {
     reader = request.body?.getReader();
@@ -100,7 +100,7 @@ export async function readJson<T>(request: Request, schema: z.core.$ZodType<T>):
   throw new HttpError(400, parsed.error.issues[0]?.message ?? notJson);
 }
 
-/** Result of a server action that `guardAction` creates. A component reads it with `useActionState`. */
+/** Result that a server action of `guardAction` returns. A component reads the result with `useActionState`. */
 export type ActionResult<T> =
   | { readonly ok: true; readonly data: T }
   | {

@@ -74,8 +74,9 @@ async function clear() {
 }
 
 /**
- * Groups deliveries by user. The group with the newest delivery is last, because a list shows the last row first. Within
- * a group, events about the user come after events about sessions, so that `user.created` stays at the top.
+ * Groups deliveries by user. Returns the groups and deliveries from the bottom of the page to the top, because {@link List}
+ * shows the last row first. On the page, the group with the newest delivery is at the top. In each group, events about the user
+ * are above events about sessions, even if they are older, so that new sessions do not push `user.created` down.
  * @param {readonly Delivery[]} all
  * @param {Model} model
  * @returns {Group[]}
@@ -177,7 +178,8 @@ function shortenDataUri(_key, value) {
 }
 
 /**
- * Returns a text with the number of attempts, the failure of the last redelivery, and the time of the next attempt, if any.
+ * Returns a text with the notes that apply: the number of attempts if there are several, a failed redelivery, and when the next
+ * attempt starts.
  * @param {Delivery} delivery
  * @param {Model} model
  */

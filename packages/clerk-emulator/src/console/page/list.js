@@ -2,8 +2,8 @@
 import { html, useState } from './preact.js';
 
 /**
- * A list that shows the last row first, one page at a time. `view` returns an `li` with the row's key, so that open,
- * focused and edited elements keep their state.
+ * A list that shows the last row first. It shows `pageLength` rows, and a button adds the next `pageLength` rows. `view` returns
+ * an `li` with the row's key, so that open, focused and edited elements keep their state.
  * @template Row
  * @param {{ name: string, empty: string, pageLength: number, rows: readonly Row[], view: (row: Row) => unknown }} props
  */

@@ -35,7 +35,7 @@ function draw() {
   for (const [name, { size }] of Object.entries({ mails, users, deliveries, requests })) {
     render(String(size), byId(`${name}-count`, HTMLSpanElement));
   }
-  // The endpoint is part of the application, so its origin is the address of the application.
+  // The application receives the webhooks, so the origin of the webhook endpoint is the address of the application.
   const { url } = model.endpoint;
   render(
     url && html`<a href=${new URL(url).origin}>Open the application</a>`,
@@ -71,7 +71,7 @@ follow({
     const since = lostSince?.toLocaleTimeString();
     render(
       since &&
-        `The emulator does not respond. This page shows its state at ${since} and updates when the emulator is back.`,
+        `The emulator does not respond. This page shows the emulator's state at ${since} and updates when the emulator is back.`,
       stale,
     );
   },

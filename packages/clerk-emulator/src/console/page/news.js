@@ -8,7 +8,7 @@ import { isSuccess } from './deliveries.js';
 const MOST = 3;
 
 /**
- * Announces new mails and attempted deliveries to screen readers.
+ * Makes screen readers announce new mails and changed deliveries.
  * @param {Changes} news
  */
 export function announceNews({ mails, deliveries }) {

@@ -36,7 +36,7 @@ export function eventForm() {
     typed = false;
     void attempt(sample, fill);
   });
-  // Loads the sample when the panel opens, because the sample describes the user that is the newest at that time.
+  // Loads the sample when the panel is first opened, not when the page loads, so that the sample describes the newest user.
   panel.addEventListener('toggle', () => {
     if (panel.open && data.value === '') void attempt(sample, fill);
   });

@@ -9,7 +9,7 @@ import { html, useMemo } from './preact.js';
 /** @import { Model } from './live.js' */
 /** @typedef {{ readonly id: string, readonly createdAt: number, readonly state: Session['status'] }} Row */
 
-const EMPTY = 'No active session. Start one here, or sign in as this user in the application.';
+const EMPTY = 'No active session. Choose New session, or sign in as this user in the application.';
 
 /**
  * Shows the sessions of one user in a collapsed section, which contains a second collapsed section for ended sessions.

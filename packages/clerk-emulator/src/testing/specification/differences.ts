@@ -12,7 +12,7 @@ const LEFT_OUT: readonly (Difference & { readonly reason: string })[] = [
   {
     resource: 'environment',
     fields: ['protect_config'],
-    reason: 'Clerk Protect loads scripts from another host.',
+    reason: 'This field makes clerk-js load scripts from another host.',
   },
   {
     resource: 'user',
@@ -43,7 +43,8 @@ const LEFT_OUT: readonly (Difference & { readonly reason: string })[] = [
 
 /**
  * Fields that the pinned clerk-js reads and the specification does not contain. A response without such a field is an
- * error. For protect checks, the specification has only a status, and a path without operations.
+ * error. For protect checks, the specification contains the status `needs_protect_check` and a path, but no field and no
+ * operation.
  */
 const ADDED: readonly (Difference & { readonly schema: z.ZodType })[] = [
   {

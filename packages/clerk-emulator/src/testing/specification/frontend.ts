@@ -146,7 +146,8 @@ export const Reverification = resource('session reverification', {
   supported_second_factors: z.array(Factor).nullable(),
   first_factor_verification: Verification.nullable(),
   second_factor_verification: Verification.nullable(),
-  // The OpenAPI document requires only the fields that all session resources share. It allows any other field.
+  // Stricter than the OpenAPI document, which requires only some of these fields and allows any other field. The emulator
+  // sends the same session resource as in its other responses.
   session: BrowserSession,
 });
 

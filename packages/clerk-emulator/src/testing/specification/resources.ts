@@ -17,7 +17,8 @@ const attempts = z.int().nullable();
 
 /**
  * Verification by a code that Clerk sent, by a password or by a ticket (the secret string of a sign-in token or of an
- * invitation). `attempts` is required for both APIs, although Clerk's document of the Frontend API does not require it.
+ * invitation). Only Clerk's document of the Backend API requires `attempts`. The emulator sends it in both APIs, so this schema
+ * requires it for both.
  */
 export const Verification = z.discriminatedUnion('strategy', [
   z.strictObject({

@@ -12,8 +12,8 @@ function isCronRequest(authorization: string | null): boolean {
 }
 
 /**
- * GET /cron/v1/backfill: creates the internal ids (links) that are missing for users that the identity provider created in the
- * last two days.
+ * GET /cron/v1/backfill: links the unlinked users that the identity provider created in the last two days. Each of them gets an
+ * internal id.
  */
 export const GET = route(async ({ headers }) => {
   if (!isCronRequest(headers.get('authorization'))) throw new HttpError(401, 'Unauthorized');
