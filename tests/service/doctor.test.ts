@@ -594,6 +594,7 @@ const cases: readonly Case[] = [
       ['failure', 'service forgery', 'gets a 200 instead of a 400'],
       ['failure', 'service unknown path', 'gets a 200 instead of a 404'],
       ['warning', 'service headers', 'x-clerk-auth-status, x-powered-by'],
+      ['failure', 'service query limit', 'accepts 101 query parameters'],
     ],
     agreeing.url,
   ],
