@@ -1,6 +1,6 @@
 /**
- * Returns a rule for these npm packages and the modules of the service. Of these modules, only those whose path matches one of
- * `importers` may import the packages.
+ * Returns a rule for the modules of the service. Of these modules, only those whose path matches one of `importers` may import
+ * the npm packages in `packages`.
  */
 const only = (name, packages, importers) => ({
   name,

@@ -26,7 +26,8 @@ const config: NextConfig = {
   // as a failure.
   skipTrailingSlashRedirect: true,
   experimental: {
-    // Loads a route on its first request, because most processes never serve a page.
+    // Loads a route on its first request. By default, each process loads all routes at its start, but most processes never
+    // serve a page.
     preloadEntriesOnStart: false,
     // If this is true, an API request with a header of the Next.js client gets a redirect instead of the response of the route
     // (https://github.com/vercel/next.js/pull/82119).

@@ -16,9 +16,8 @@ const isUsageError = (error: unknown) =>
   (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'));
 
 /**
- * Error classes whose messages safeMessage() returns. This project uses these classes only for messages without secrets. The
- * database client, drivers and parsers throw instances of subclasses, whose messages may contain values. safeMessage() does not
- * return these messages.
+ * Error classes whose messages safeMessage() always returns. This project uses these classes only for messages without secrets.
+ * Subclasses are not included. The database client, drivers and parsers throw them, and their messages may contain values.
  */
 const SAFE_ERRORS: readonly unknown[] = [Error, TransientError, InvalidEnvironmentError];
 

@@ -41,10 +41,11 @@ export type EventHandlers = Readonly<Record<string, EventHandler>>;
  * Defines the handler of an event whose `data` matches a schema. A delivery whose `data` does not match gets a 400, as an
  * invalid `user.created` event does. The identity provider shows the failed delivery and repeats it.
  *
- * The handler runs in a transaction that is committed once per message. If the handler throws, nothing is committed, and the
- * sender repeats the delivery. The handler must be idempotent, because the stored message ids are deleted after 30 days. The
- * handler runs again for a message that is sent again after that time. The handler must not call other services. A repeated
- * transaction or delivery would repeat the call, and a slow call could exceed the 4 s limit of the transaction.
+ * The handler runs in a transaction that also stores the message id. The handler does not run for a message whose id is stored.
+ * If the handler throws, nothing is committed, and the sender repeats the delivery. The handler must be idempotent, because the
+ * stored message ids are deleted after 30 days. If a message is sent again after that time, the handler runs again. The handler
+ * must not call other services. A repeated transaction or delivery would repeat the call, and a slow call could exceed the 4 s
+ * limit of the transaction.
  */
 export function defineEvent<T>(
   schema: z.core.$ZodType<T>,
@@ -60,7 +61,7 @@ export function defineEvent<T>(
 /**
  * Time limits in milliseconds: `maxWait` for a connection, `timeout` for one transaction, and `DEADLINE_MS` for all attempts of
  * the transaction. The sender stops waiting after 15 s. A delivery may run a registration (at most 8 s, lib/register.ts) before
- * the handler, so the sum of that limit and `DEADLINE_MS` is below 15 s.
+ * the handler. The sum of those 8 s and `DEADLINE_MS` must therefore be below 15 s.
  */
 const TRANSACTION = { maxWait: 2_000, timeout: 4_000 };
 const DEADLINE_MS = 6_000;
@@ -68,9 +69,9 @@ const DEADLINE_MS = 6_000;
 /**
  * Stores the id of a message. Returns false if it was already stored. Waits while another transaction stores the same id.
  *
- * This process may stop in the middle of the transaction, for example because the platform suspends a serverless function.
- * PostgreSQL then ends the transaction after 8 s (`idle_in_transaction_session_timeout`), so that the next delivery does not
- * wait longer.
+ * This process may stop in the middle of the transaction, for example because the platform suspends a serverless function. Each
+ * later delivery of the message then waits for the open transaction until the delivery times out. PostgreSQL therefore ends a
+ * transaction that has been idle for 8 s (`idle_in_transaction_session_timeout`).
  */
 async function storeMessage(transaction: Transaction, messageId: string): Promise<boolean> {
   const stored = await transaction.$executeRaw`

@@ -22,8 +22,8 @@ export const outcomeOf = (registration: Registration | undefined): 'created' | '
 /**
  * Time limit of a registration (`link`). The timeouts of the single statements are not enough, because they add up. The limit
  * leaves time for a database that has to wake up. The sum of the limit and the 500 ms of a cache call is below the 9 s that a
- * shutdown may take, and below the 15 s timeout of the webhook sender. A call that runs a second registration, with its own
- * token, can take longer.
+ * shutdown may take, and below the 15 s timeout of the webhook sender. A call with a session token may run two registrations
+ * (`registerByIdentityProviderUserId`) and exceed the 9 s. A webhook call has no session token.
  */
 const DEADLINE_MS = 8_000;
 
@@ -31,8 +31,8 @@ const DEADLINE_MS = 8_000;
 const findUserId = batchLoader(linkedUserIds);
 
 /**
- * Returns the link that a lookup found, or undefined for an expired previous id, whose `userId` is null. A previous id is a
- * provider id from which an operator has moved the user (`users:relink`).
+ * Returns the link for the `userId` that a lookup found. The lookup finds null for an expired previous id, and this function
+ * then returns undefined. A previous id is a provider id from which an operator has moved the user (`users:relink`).
  */
 const existingLink = (userId: string | null): Registration | undefined =>
   userId === null ? undefined : { userId, created: false };
@@ -67,9 +67,9 @@ const sharedLink = singleFlight(link);
  * The unique key prevents a second link, even in a race between processes and at any isolation level. A registration runs one
  * statement for an existing user, two for a new user, three if another process creates the link in the meantime, and four if
  * the user is forgotten. Concurrent calls for a user in one process share a registration. If the shared registration returns
- * undefined, another call with an `issuedAt` runs its own registration. Under load, one statement looks up many users. Rejects
- * with the error of the database, or if a registration takes longer than 8 s. A rejected call can be repeated. If the rejected
- * call has created the link, the next call returns that link.
+ * undefined, each call that did not start it and has an `issuedAt` runs its own registration. Under load, one statement looks
+ * up many users. Rejects with the error of the database, or if a registration takes longer than 8 s. A rejected call can be
+ * repeated. If the rejected call has created the link, the next call returns that link.
  */
 export function registerByIdentityProviderUserId(
   identityProviderUserId: string,

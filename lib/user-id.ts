@@ -41,7 +41,8 @@ const sharedReadOrRegister = singleFlight(readOrRegister);
  * that is not linked yet (docs/contract.md, 5.2, rule 3). Returns undefined if an operator has deleted the user ("forgotten")
  * and the session token was issued before the deletion. Also returns undefined for an expired previous id (lib/register.ts).
  * `issuedAt` returns the time at which the token was issued. Concurrent calls for a user in one process share a lookup. If the
- * shared lookup returns undefined, each other call runs its own lookup. Passes database errors through, but not cache errors.
+ * shared lookup returns undefined, each call that did not start it runs its own lookup. Passes database errors through, but not
+ * cache errors.
  */
 export async function resolveUserId(
   identityProviderUserId: string,

@@ -7,9 +7,9 @@ import { endProcess, killOnExit } from '../dev/system/processes';
 import { removeStaleFiles } from '../dev/system/stale-files';
 
 /**
- * Creates the folder `to` with a hard link to each file of the folder `from`. Does not create one symbolic link to `from`,
- * because a build does not follow a symbolic link to a folder outside of the project. Copies a file if a hard link is not
- * possible.
+ * Creates the folder `to` with a hard link to each file of the folder `from`. A symbolic link to `from` would not
+ * suffice, because a build does not follow a symbolic link to a folder outside of the project. Copies a file if a hard link is
+ * not possible.
  */
 export function linkFiles(from: string, to: string): void {
   mkdirSync(to);
@@ -25,7 +25,7 @@ function linkOrCopy(source: string, target: string): void {
   try {
     linkSync(source, target);
   } catch {
-    // The temporary folder is on another file system.
+    // For example, the temporary folder is on another file system.
     copyFileSync(source, target);
   }
 }

@@ -14,7 +14,7 @@ export interface RequestFigures {
   readonly target: string;
   /**
    * CPU time per request, divided by the CPU time per request of the reference in the same round. The reference is the bare
-   * Next.js route, an application that only returns JSON. A round measures each target once.
+   * Next.js route, which only returns JSON. A round measures each target once.
    */
   readonly ratio: Spread;
   readonly cpuMicroseconds: number;

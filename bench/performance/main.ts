@@ -32,9 +32,9 @@ import {
  * servers share one database and one cache.
  *
  * The command takes over an hour and writes docs/performance.md. The Git work tree must be clean, because that page names the
- * measured commit. `-- --quick` takes less than four minutes and only prints the results. `-- --sections requests,coldStart`
- * measures these two sections again and keeps the stored figures of the other sections. `-- --report` writes the page from the
- * stored figures. Requires Linux and redis-server.
+ * measured commit. `-- --quick` measures only the section `requests`, takes less than four minutes, and prints the results
+ * without storing them. `-- --sections requests,coldStart` measures these two sections again and keeps the stored figures of the
+ * other sections. `-- --report` writes the page from the stored figures. Requires Linux and redis-server.
  */
 const SECTIONS = [
   'requests',

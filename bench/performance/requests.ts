@@ -15,14 +15,20 @@ export interface Level {
    * before the targets and after the targets.
    */
   readonly sample: number;
-  /** Before the first round, each target gets this number of samples of each scenario. These samples are not measured. */
+  /**
+   * Before the first round of a scenario, each target gets this number of unmeasured samples, over the connections of this
+   * level.
+   */
   readonly warmUpSamples: number;
 }
 
 export interface RequestOptions {
   readonly targets: readonly Target[];
   readonly levels: readonly Level[];
-  /** Number of requests that warm up each target, divided among its scenarios. */
+  /**
+   * Number of requests to each target before the first level, divided among its scenarios. During these requests, V8 optimizes
+   * the code of the target.
+   */
   readonly warmUp: number;
   /** Pattern for the names of the scenarios. Default: all scenarios. */
   readonly wanted?: RegExp;

@@ -4,7 +4,10 @@ import type { Fixtures } from './fixtures';
 import type { LoadRequest } from './load';
 import type { Target } from './targets';
 
-/** Creates the requests of one sample (one measurement), and the existing users that these requests need. */
+/**
+ * Creates the requests of one sample (one measurement). For cache misses of existing users, also inserts a new row for each
+ * request.
+ */
 type Prepare = (count: number) => Promise<LoadRequest[]>;
 
 /** A kind of request, such as a cache hit. */

@@ -38,7 +38,7 @@ function perUser() {
 
 /**
  * Returns the memory of all function instances in a month, in gigabyte-hours. After a statement, an instance stays alive for
- * `idleSeconds`, the idle timeout of its database connections, and POOL_MARGIN_SECONDS. With little load, one instance is alive
+ * `idleSeconds` (the idle timeout of its database connections) plus POOL_MARGIN_SECONDS. With little load, one instance is alive
  * for part of the time. With much load, the number of instances depends on the processor time.
  */
 function memoryGigabyteHours(users: number, idleSeconds: number): number {

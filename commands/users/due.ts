@@ -5,8 +5,8 @@ const RETRY = { seconds: 30 };
 
 /**
  * Maps each result to its outcome and the reason. The command counts the outcomes, and prints the outcome and the reason in the
- * receipt. `kept`: the user is not deleted. `pending`: a later run tries to delete the user, which the provider no longer has.
- * If the user has been linked again, the later run deletes the new link.
+ * receipt. `kept`: the user is not deleted. `pending`: the provider no longer has the user, and a later run repeats the
+ * deletion. If the user has been linked again, the later run deletes the new link.
  */
 const OUTCOMES: Readonly<
   Record<ForgetDueStep['result'], readonly ['forgotten' | 'kept' | 'pending', reason: string]>

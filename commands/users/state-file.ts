@@ -32,7 +32,8 @@ export interface StateFile {
 }
 
 /**
- * Returns the state file at a path. `read` throws a UsageError if the file contains another `run` or is not a state file.
+ * Returns the state file at a path. `read` returns undefined if there is no file. It throws a UsageError if the file is not a
+ * state file or if its `run` differs from the given one.
  */
 export function stateFile(path: string, run: string): StateFile {
   const temporary = `${path}.${process.pid}.tmp`;

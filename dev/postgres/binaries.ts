@@ -69,8 +69,8 @@ function runs({ postgres }: PostgresBinaries, user: ServiceUser): boolean {
 }
 
 /**
- * Creates the symlinks that the package lists. An npm package cannot contain symlinks, and its install script may not have run,
- * because npm can be configured to run no install scripts.
+ * Creates the symlinks that the package lists. An npm package cannot contain symlinks. The install script of the package creates
+ * them, but npm does not run this script if it is configured to ignore install scripts.
  */
 function repairSymlinks(native: string): void {
   const list = path.join(native, 'pg-symlinks.json');

@@ -47,8 +47,8 @@ export interface PostgresOptions {
   /** False disables fsync, for tests. The server is then faster, but its data does not survive a system crash. */
   readonly durable: boolean;
   /**
-   * Cancels the start. `startPostgres` then rejects with the signal's reason, or with an AbortError while initdb runs. A server
-   * that this call has launched does not keep running.
+   * Cancels the start. `startPostgres` then rejects with the signal's reason. If the signal interrupts initdb, `startPostgres`
+   * rejects with an AbortError instead. A server that this call has launched does not keep running.
    */
   readonly signal?: AbortSignal;
 }
@@ -166,8 +166,8 @@ function othersMayPass(folder: string): boolean {
 }
 
 /**
- * Creates a folder that replaces the wanted folder, which the account of PostgreSQL cannot access. The new folder is in the
- * temporary folder, and its name is a hash of the wanted path.
+ * Creates a folder in the temporary folder and returns its path. The cluster uses the new folder, because the account of
+ * PostgreSQL cannot access the folder `wanted`. The name of the new folder contains a hash of the path `wanted`.
  */
 function substituteFolder(wanted: string): string {
   const name = createHash('sha256').update(wanted).digest('hex').slice(0, 16);

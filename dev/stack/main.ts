@@ -114,7 +114,8 @@ function rejectOnAbort(signal: AbortSignal): Promise<never> {
  * the error and stops the next one.
  */
 async function stopAll(stops: Stop[]): Promise<void> {
-  // After this process ends, the watchdog process (dev/system/processes.ts) terminates the components that are still running.
+  // If the components do not stop in time, this process ends. The watchdog process (dev/system/processes.ts) then terminates
+  // the components that are still running.
   setTimeout(() => process.exit(1), stopTimeoutMilliseconds).unref();
   for (const stop of stops.reverse()) {
     await stop().catch((error: unknown) => console.error('Shutdown error:', messageOf(error)));

@@ -86,9 +86,9 @@ export async function endProcess(
 }
 
 /**
- * Terminates another process, or a process group if the id is negative, when this process ends for any reason. Sends
- * `signal` first and SIGKILL 8 s later. Call the returned function when the other process has ended, because the
- * system may reuse its id.
+ * Terminates another process, or a process group if the id is negative, when this process ends for any reason. Sends `signal`
+ * first and SIGKILL 8 s later. The returned function cancels the termination. Call it when the other process has ended, because
+ * the system may reuse its id.
  *
  * A separate watchdog process sends the signals. It reads from a pipe that the system closes when this process ends.
  */

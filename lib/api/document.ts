@@ -77,7 +77,10 @@ const timed = (schema: z.ZodMiniType) => {
   return { 'server-timing': schema };
 };
 
-/** Returns a schema of the headers that every response has, together with the headers in `further`. */
+/**
+ * Returns a schema of the headers that every response of the service has, together with the headers in `further`. Next.js sends
+ * the responses `MethodOfAnother` and `Options` without these headers.
+ */
 const headers = (further: Record<string, z.ZodMiniType> = {}) =>
   z.object({ 'x-request-id': plainRequestId, 'cache-control': noStore, ...further });
 

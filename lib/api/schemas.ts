@@ -36,7 +36,10 @@ export const AuthenticatedContext = z.object({
 });
 export type AuthenticatedContext = Readonly<z.infer<typeof AuthenticatedContext>>;
 
-/** A verified webhook event (docs/contract.md, 2.4). lib/webhook.ts parses its optional `timestamp` separately. */
+/**
+ * A verified webhook event (docs/contract.md, 2.4). lib/webhook.ts parses the optional `timestamp` of the event separately,
+ * because an event with an invalid `timestamp` is still valid.
+ */
 export const WebhookEvent = z.object({ type: z.string(), data: z.optional(z.unknown()) });
 export type WebhookEvent = Readonly<z.infer<typeof WebhookEvent>>;
 

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 
 /**
  * Schema of a string that PostgreSQL and JSON can represent: well-formed Unicode without NUL. `z.minLength` and `z.maxLength`
- * count code points. Does not change the string. `name` is the name of the field in the public error messages.
+ * count code points, not UTF-16 units. Does not change the string. `name` is the field's name in public error messages.
  */
 export const text = (name: string, maxLength: number) =>
   z.string({ error: `${name} must be a string` }).check(

@@ -15,7 +15,10 @@ export class TransientError extends Error {
 
 /** Limits and callbacks of `retry`. */
 export interface RetryOptions {
-  /** A delay that the server did not request must end within this time after the start. Requested pauses do not count. */
+  /**
+   * A delay that the server did not request must end within this time after the start. Each requested pause extends this time
+   * by its length.
+   */
   readonly seconds: number;
   /** Called before each delay with the message of the error and the length of the delay. */
   readonly onWait?: (reason: string, seconds: number) => void;

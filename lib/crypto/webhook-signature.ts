@@ -39,7 +39,7 @@ function isWithinTolerance(timestamp: string): boolean {
  * Returns the well-formed `v1` signatures of a header. Returns an empty array if the header has more than 16 entries.
  *
  * Entries are separated by spaces. A valid entry is `v1,` and the signature. `Headers` joins repeated headers with a comma and
- * a space, so an entry may end with a second comma. The second comma and any text after it are ignored.
+ * a space, so a comma may follow the signature. This comma and any text after it in the entry are ignored.
  */
 function parseSignatures(header: string): Buffer[] {
   const entries = header.split(/ +/, MAX_SIGNATURES + 1);
@@ -69,9 +69,9 @@ export function decodeSigningSecret(secret: string): KeyObject {
  * Verifies a Standard Webhooks signature (`v1`) and returns the signed headers, or undefined if the signature is invalid.
  *
  * `payload` is the exact text of the body. The signature is valid if one entry of the signature header matches one of the keys.
- * Malformed headers are rejected before an HMAC is computed. For other headers, the function computes at most one HMAC per key,
- * independent of the number of entries. Compares the base64 texts of signatures in constant time. A different base64 text that
- * decodes to the expected bytes does not match.
+ * Malformed or outdated headers are rejected before an HMAC is computed. Otherwise, the function computes at most one HMAC per
+ * key, independent of the number of entries. Compares the base64 texts of signatures in constant time. A different base64 text
+ * that decodes to the expected bytes does not match.
  */
 export function verifyWebhookSignature(
   payload: string,

@@ -20,8 +20,8 @@ const ROUNDS = 5;
 /**
  * Reads most facts for the checks in one query, from system catalogs that every role may read. `process` is the id of the
  * PostgreSQL process that serves the connection. `isUnique` is true if ON CONFLICT can use a unique index whose only column is
- * `identity_provider_user_id`. Such an index is valid, not deferrable and not partial. `missingFunctions` are the functions
- * that do not exist or that the role may not execute.
+ * `identity_provider_user_id`. ON CONFLICT can use the index only if it is valid, not deferrable and not partial.
+ * `missingFunctions` are the functions that do not exist or that the role may not execute.
  */
 const FACTS = `
   SELECT format('%I', current_user) AS role,
@@ -258,8 +258,9 @@ const Process = z.tuple([z.object({ pid: z.number() })]);
 
 /**
  * Returns true if a PostgreSQL process serves both connections, or if the process of the first connection changes. Without
- * transaction pooling, neither happens, because each connection has a process of its own. The transaction makes the second
- * connection keep one process during the comparison.
+ * transaction pooling, neither happens, because each connection has a process of its own. A pooler does not change the process
+ * of a connection during a transaction. The second connection therefore keeps its process while the first connection is queried
+ * again.
  */
 const poolsByTransaction = (): Promise<boolean> =>
   withConnection((one) =>

@@ -1,6 +1,6 @@
 import type * as z from 'zod/mini';
 
-/** Result that a server action of `guardAction` returns. A component reads the result with `useActionState`. */
+/** Result of a server action that `guardAction` creates. A component reads the result with `useActionState`. */
 export type ActionResult<T> =
   | { readonly ok: true; readonly data: T }
   | {

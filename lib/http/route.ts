@@ -43,9 +43,9 @@ function serverTiming({ cache, caller, registered }: RequestLogFields): string {
  * `notFound()`, Next.js creates the response. Every other response has an `x-request-id` and `cache-control: no-store`, and its
  * request has one log line.
  *
- * The log line contains `path`, the folder of the route, for example `/notes/v1/[noteId]`. Without `path`, it contains only the
- * API root (the first segment of the URL path), because other segments may be personal data. With `quiet`, the log line has the
- * level `debug` unless the handler throws. Health checks use this option.
+ * The log line contains `path`, the folder of the route, for example `/notes/v1/[noteId]`. Without `path`, the line contains
+ * the API root instead, which is the first segment of the requested path. The other segments may be personal data. With
+ * `quiet`, the log line has the level `debug` unless the handler throws. Health checks use this option.
  */
 export function route<C extends RouteContext>(
   handler: RouteHandler<C>,

@@ -54,8 +54,8 @@ function checkLimits(texts: readonly string[]): void {
 /** Decodes a value as Next.js does. A field whose name is a number contains a part of the value, in JSON. */
 async function decode(fields: FormData): Promise<unknown> {
   const parts = [...fields].filter(([name]) => !Number.isNaN(Number(name)));
-  // Next.js also reads a field such as `0x0` as the part 0, but `decodeReply` below does not. Next.js could then run an action
-  // with a value that was not checked.
+  // Next.js runs an action with another decoder (`decodeReplyFromBusboy`), which also reads a field such as `0x0` as the part
+  // 0. `decodeReply` below does not, so this value would not be checked.
   if (parts.some(([name]) => name !== String(Number(name))))
     throw new TypeError('A field name is not a decimal number');
   checkLimits(parts.map(([, part]) => (typeof part === 'string' ? part : '')));

@@ -7,7 +7,7 @@ import { reasonOfSdk } from './sdk-reasons';
 import type { Verdict } from './session-user';
 
 /**
- * The auth state of an API request, which is the result of the session check in Clerk's SDK. The middleware passes it to the
+ * The auth state: the result of the session check of an API request in Clerk's SDK. The middleware passes the auth state to the
  * route in request headers. The SDK's `auth()` reads `status`, `token` and `signature`. lib/guard.ts reads `user` or `reason`.
  */
 export interface AuthState {

@@ -17,7 +17,7 @@ const STANDSTILL_MS = 1_000;
 
 /**
  * Runs the SDK's middleware. Rejects if the middleware fails or exceeds the time limit. If the process stood still in the
- * meantime, the time limit starts again. Otherwise, the standstill would exceed the limit, and a valid session would get a 401.
+ * meantime, the time limit starts again. Without a new limit, a valid session would get a 401 because of the standstill.
  */
 export async function runSdk(
   sdk: NextMiddleware,
@@ -44,7 +44,7 @@ export type Authenticate = (
 ) => Promise<AuthState>;
 
 /**
- * Creates the function that authenticates API requests with the SDK's middleware, and caches verified sessions.
+ * Creates the function that authenticates API requests with the SDK's middleware. The function caches verified sessions.
  *
  * The auth state is the same for every request without a credential, so the function gets this state from the SDK once and
  * reuses it. If the SDK fails to process a credential, the function returns this state with the reason `not-verified`. The

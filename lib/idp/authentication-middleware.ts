@@ -41,15 +41,16 @@ async function headersForRoute(
     ? { credential: undefined }
     : extractCredential({ method: request.method, headers }, authorizedParties);
   const state = await authenticate(request, event, credential).catch((error: unknown) => {
-    // Webhooks and health checks work without the SDK. A guard on these paths finds no auth state and responds with 401.
+    // `authenticate` rejects only if the SDK fails for requests without a credential too. Routes without sessions work without
+    // the SDK. A guard on such a route finds no auth state and responds with 401.
     if (isSessionless) return undefined;
     throw error;
   });
   // If a client sends this header, Next.js responds with 200 `{}` instead of running the route
   // (https://github.com/vercel/next.js/pull/45772).
   headers.delete('x-middleware-prefetch');
-  // The SDK's `auth()` reads the type of the token from this header. The route must therefore get exactly the token that the
-  // SDK's middleware has checked, or no token.
+  // The SDK's `auth()` reads the type of the token from this header. A route with sessions must therefore get exactly the token
+  // that the SDK's middleware has checked, or no token.
   if (credential?.header === 'authorization') headers.set('authorization', credential.value);
   else if (!OWN_BEARER.test(request.nextUrl.pathname)) headers.delete('authorization');
   if (state) writeAuthState(headers, rejectionReason ? { ...state, reason: rejectionReason } : state);
@@ -71,7 +72,7 @@ const completesHandshake = ({ headers }: Response): boolean =>
  * nonce, this function runs the SDK again without the handshake. If the second run fails too, or if the token was issued for an
  * origin that is not authorized (`foreign-party`), this function runs the SDK without a session. These further runs cannot
  * start a handshake. If they could, a slow Backend API would cause an endless loop of redirects. The SDK would not end the
- * loop, because it counts handshakes in a cookie that expires after 2 s.
+ * loop, because it counts handshakes in a cookie that expires after 2 s, before a slow redirect has ended.
  */
 async function respondToPage(
   sdk: NextMiddleware,
@@ -100,7 +101,8 @@ async function respondToPage(
 /**
  * Removes headers from the SDK's response to a page request. These headers contain the query or describe the session. The SDK
  * passes request headers on with `x-middleware-rewrite`, which contains the address of the page. This function sets
- * `x-middleware-next` instead. Next.js then passes the request headers on as well, and the response contains no address.
+ * `x-middleware-next` instead. With this header, Next.js passes the same request headers on, but the response contains no
+ * address.
  */
 function withoutInternalHeaders(response: Response): Response {
   const { headers } = response;
@@ -123,7 +125,7 @@ export interface MiddlewareOptions {
   readonly pages: NextMiddleware;
   /** The SDK's middleware for API requests. Only the auth state that it supplies is used. */
   readonly api: NextMiddleware;
-  /** Passes a request on to Next.js with these headers. The response may be an HTML document. */
+  /** Passes a request on to Next.js with these headers. The content security policy of the response allows an HTML document. */
   readonly nextForDocument: (headers: Headers) => NextResponse;
   /** True if this service proxies the provider's Frontend API, as the local stack does. */
   readonly isProxy: () => boolean;
@@ -141,9 +143,9 @@ async function reject(request: NextRequest, rejection: Rejection): Promise<Respo
  *
  * - An address or a method that is not served (lib/routing/paths.ts) gets a 404 or a 405 in JSON, and more than 100 query
  *   parameters get a 400.
- * - A `POST` to a page has to be a valid server action (lib/http/server-action.ts).
- * - For an API request, the SDK gets only the credential, and only the auth state in its response is used. If the SDK does
- *   not respond within 4 s, the request continues without a session.
+ * - A `POST` outside the API has to be a valid server action (lib/http/server-action.ts), unless it is proxied.
+ * - For an API request, the SDK gets only the credential, and only the auth state in its response is used. If the SDK does not
+ *   check the credential within 4 s, the request continues without a session.
  * - For a page, the SDK may redirect the browser to renew a session, but only to the provider's host.
  * - Only a proxied request to the provider's Frontend API reaches the SDK unchanged.
  */

@@ -15,8 +15,8 @@ export type Credential =
 
 /**
  * A JWT (RFC 7519) without padding, and without text before or after it. The SDK recognizes OAuth and machine JWTs only in this
- * form. With padding or more text, the SDK could accept such a JWT as a session token. A JWT begins with `ey`, because its
- * header is a JSON object in base64url. API keys and opaque machine tokens begin with other characters.
+ * form. With padding or more text, the SDK could accept an OAuth or machine JWT as a session token. A JWT begins with `ey`,
+ * because its header is a JSON object in base64url. API keys and opaque machine tokens begin with other characters.
  */
 const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
 /** A bearer token. The word `Bearer` is optional, as in the SDK. */

@@ -49,15 +49,15 @@ export async function insertLinks(
 
 /**
  * SQLSTATEs of a statement that lost a race against another transaction: `40001` serialization failure, `40P01` deadlock,
- * `23505` unique violation. An insert with ON CONFLICT can get a `23505` while REINDEX CONCURRENTLY rebuilds the unique index,
- * or if the command `users:relink` of identity-link replaces the inserted id at the same time.
+ * `23505` unique violation. An insert with ON CONFLICT can get a `23505` while REINDEX CONCURRENTLY rebuilds the unique index.
+ * In identity-link, a trigger also raises `23505` if `users:relink` has just moved the user from the inserted id to another id.
  */
 const RETRYABLE_SQLSTATES: ReadonlySet<string | undefined> = new Set(['40001', '40P01', '23505']);
 const MAX_ATTEMPTS = 5;
 
 /**
- * Calls `work`, and calls it again if it lost a race against another transaction, up to five times in total. Does not wait
- * between the calls, because the next call finds the row of the other transaction, or waits for that transaction to end.
+ * Calls `work`, and calls it again if it lost a race against another transaction, up to five times in total. Does not
+ * pause, because the next call sees what the other transaction committed, or waits in the database until that transaction ends.
  */
 export async function retryOnConflict<T>(work: () => Promise<T>, attempt = 1): Promise<T> {
   try {
@@ -77,10 +77,10 @@ export interface Linked {
 /**
  * Links many identity-provider users, each exactly once. Returns how many this call linked, and how many are forgotten.
  *
- * Runs one statement if all users are already linked. Otherwise, runs a second statement that inserts the missing links, and a
- * third that counts the forgotten users if some links were not inserted. If several calls link a user at the same time, the
- * unique key lets only one of them insert the row. Passes database errors through. After an error, the links may already exist,
- * because each statement is committed separately. The call can be repeated. `users:backfill` passes up to 500 ids.
+ * Runs one statement if all users are already linked. Otherwise, runs a second statement that inserts the missing links. If that
+ * statement does not insert all of them, runs a third that counts the forgotten users. If several calls link a user at the same
+ * time, the unique key lets only one of them insert the row. Passes database errors through. After an error, the links may
+ * already exist, because each statement is committed separately. The call can be repeated. `users:backfill` passes up to 500 ids.
  */
 export async function linkMany(identityProviderUserIds: readonly string[]): Promise<Linked> {
   return retryOnConflict(async () => {

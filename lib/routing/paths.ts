@@ -144,10 +144,10 @@ export interface AddressedRequest {
 }
 
 /**
- * Returns a rejection for a request whose address, method or number of parameters this service does not accept. Outside the
- * API, also returns a rejection for a POST whose headers are not those of a server action (`checkActionHeaders`). Returns
- * undefined for any other request. The HTTP server and the middleware call this function. With `npm start`, the HTTP server
- * rejects a request before Next.js handles it. On a serverless platform, only the middleware runs.
+ * Returns a rejection for a request whose address, method or number of parameters this service does not accept. Outside the API
+ * and proxied paths, also returns a rejection for a POST whose headers are not those of a server action (`checkActionHeaders`).
+ * Returns undefined for any other request. The HTTP server and the middleware call this function. With `npm start`, the HTTP
+ * server rejects a request before Next.js handles it. On a serverless platform, only the middleware runs.
  */
 export function rejectionForAddress(request: AddressedRequest): Rejection | undefined {
   const { method, pathname, query, header, hasProxy } = request;

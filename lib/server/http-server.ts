@@ -228,8 +228,8 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
             else rejectRequest(response, INTERNAL_SERVER_ERROR);
           })
           .finally(() => apiRequests.delete(handled));
-        // Adds only API requests, because `drain` awaits all added requests. Next.js never settles the promise of a download
-        // that the client has aborted.
+        // Adds only API requests. For a download that the client has aborted, Next.js never settles the promise, and `drain`
+        // would await the promise forever.
         if (isApi(request.url)) apiRequests.add(handled);
       }),
   );

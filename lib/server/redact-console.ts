@@ -18,7 +18,7 @@ function describePrinted(error: Error): object {
 const LOG_EVERY_MS = 60_000;
 /**
  * Maximum number of origins that `lineLimiter` stores. Before it would store more, it deletes all origins and their counts. The
- * libraries print lines at far fewer places in their code.
+ * libraries print lines at far fewer places in their code, so this limit is normally not reached.
  */
 const MAX_ORIGINS = 100;
 

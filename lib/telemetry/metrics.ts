@@ -59,7 +59,8 @@ export function instruments(meter: Meter): Metrics {
     unit: '{breaker}',
   });
   breakers.add(0);
-  // An expired id is an earlier id of a user at the identity provider (lib/register.ts).
+  // An expired previous id is an earlier id of a user at the identity provider. The service no longer accepts it
+  // (lib/register.ts).
   const registrations = meter.createCounter('identity_link.registrations', {
     description:
       'Registrations by source (`request`: a request of the user, `register`: the route, `webhook`) and outcome (`created`, `existing`, or `forgotten`: deleted user or expired previous id).',

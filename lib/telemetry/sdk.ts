@@ -58,7 +58,8 @@ const withFlushTimeout = (work: Promise<unknown>): Promise<void> =>
 export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySettings): Telemetry {
   // Any value of this variable, even `false`, disables @vercel/otel. lib/telemetry/settings.ts has already read the value.
   delete process.env['OTEL_SDK_DISABLED'];
-  // Vercel suspends a function between requests, so the timer that exports metrics does not run.
+  // Vercel suspends a function between requests, so the timer that exports metrics does not run. `exportWhileAwake` exports the
+  // metrics instead.
   const runsOnVercel = process.env['VERCEL'] !== undefined;
   warnOfFailedExports();
   const processor = traces === undefined ? undefined : spanProcessor(traces);

@@ -34,8 +34,9 @@ const ENDS: ReadonlySet<DueResult['result']> = new Set(['forgotten', 'restored',
  * results, and an interruption, leave the deletion pending, so that a later run repeats the steps. Two concurrent runs can
  * yield the same user.
  *
- * An error of `forget` does not end the run. Throws if another request to the provider or the database is rejected, or fails
- * for longer than `retryOptions.seconds`. No user is deleted before the provider has confirmed that it does not have this user.
+ * An error of `forget` does not end the run. `forgetDue` retries its own requests to the provider and the database according to
+ * `retryOptions`. If such a request still fails, `forgetDue` throws the error. No user is deleted before the provider has
+ * confirmed that it does not have this user.
  */
 export async function* forgetDue(
   days: number,

@@ -18,7 +18,8 @@ export type ForgetResult = 'forgotten' | 'referenced' | 'relinked' | 'uncertain'
 /**
  * Length of the pause after the deletion. During the pause, a request that has read the row can still cache the internal id of
  * the row. Such a request takes at most 3 s for its statement (`QUERY_TIMEOUT_MS` in lib/storage/database.ts) and 500 ms for
- * the cache (lib/storage/kv.ts). The remaining time allows for a busy machine, but not for a suspended process (`forget`).
+ * the cache (lib/storage/kv.ts). The remaining time allows for a busy machine. A suspended process can exceed it, which causes
+ * the race that the comment of `forget` describes.
  */
 const LOOKUPS_END_MS = 9_000;
 
@@ -34,12 +35,13 @@ const tryUncache = (identityProviderUserIds: readonly string[]): Promise<boolean
 
 /**
  * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. If the result is `forgotten`, there is no row
- * and no cached id, and no request can still cache the old id, except in the race below. For `days` days, only a session token
- * that was issued after the deletion links the user again (lib/linking/forgotten.ts). This applies to the present and to each
- * previous id of the user at the identity provider (lib/users/relink.ts).
+ * and no cached id, and no request can still cache the internal id of the deleted row (the old id), except in the race below.
+ * For `days` days, only a session token that was issued after the deletion links the user again (lib/linking/forgotten.ts).
+ * This applies to the present and to each previous id of the user at the identity provider (lib/users/relink.ts).
  *
  * Deletes the cache entries, the row, the entries again, and the entries once more after a pause:
- * - For a user without requests, the first deletion ensures that there is never a cached id without a row.
+ * - The first deletion removes the entries before the row. For a user without requests, there is therefore never a cached id
+ *   without a row.
  * - A request that read the row before the deletion can cache the old id, but not after the pause, because a lookup has a
  *   deadline. The last deletion removes that entry. Until then, requests of this user can get an id without a row.
  * - If a request links the user again, the cache entry contains the id of the new row. If the last deletion removes that entry,

@@ -28,7 +28,7 @@ export const REMEDIES = {
   'unknown old id': 'Run users:backfill with the IDP_SECRET_KEY of the old instance, or remove the line',
   'old id was moved to another id':
     'Remove the line, or roll back the run that moved the id before you apply this line',
-  // FORGOTTEN_USERS_DAYS=0, because otherwise the new id would become a forgotten id, which is another collision.
+  // The remedy sets FORGOTTEN_USERS_DAYS=0. With another value, the remedy would cause the collision `new id is forgotten`.
   'new id is linked to another internal id':
     'If the user of the new id has no data, run users:forget for the new id with FORGOTTEN_USERS_DAYS=0. Otherwise remove the line and merge the data yourself',
   'new id is a previous id of another user': 'Correct the new id',
@@ -95,7 +95,7 @@ export interface CheckedMap {
   readonly collisions: readonly Collision[];
 }
 
-/** Checks the lines of a map against each other. */
+/** Checks each line of a map, and compares the lines with each other. */
 export function checkMap(all: readonly MapLine[]): CheckedMap {
   const [byOldId, byNewId] = [new Map<string, number[]>(), new Map<string, number[]>()];
   for (const { line, oldId, newId } of all) {

@@ -4,7 +4,7 @@ import { retryOnConflict } from '../linking/links';
 import { database, type Transaction } from '../storage/database';
 import { asTransientError } from './database-error';
 
-/** An id that a user had before the command `users:relink` gave the user another id at the identity provider. */
+/** A former identity-provider user id, which the command `users:relink` replaced. The service accepts it until `expiresAt`. */
 interface PreviousId {
   readonly identityProviderUserId: string;
   readonly expiresAt: Date;
@@ -79,9 +79,10 @@ const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
 
 /**
  * Time limits in milliseconds: `maxWait` for a connection (a suspended database may have to start), and `timeout` for the
- * transaction. `deleteLink` requires READ COMMITTED. Unless `days` is 0, its first statement takes a lock and so waits for the
- * registrations of the user that are in flight. At READ COMMITTED, its later statements see and delete the row that such a
- * registration committed. If `days` is 0, any registration may link the user again, so no lock is necessary.
+ * transaction. `deleteLink` requires READ COMMITTED. It first calls `storeForgotten`, which takes an advisory lock and so waits
+ * for the registrations of the user that are in flight. At READ COMMITTED, the later statements see and delete the row that such
+ * a registration committed. With 0 days, `storeForgotten` does not take the advisory lock, because any registration may then
+ * link the user again.
  */
 export const TRANSACTION = { maxWait: 7_000, timeout: 8_000, isolationLevel: 'ReadCommitted' } as const;
 

@@ -75,10 +75,10 @@ function violation(calls: readonly Call[], rows: readonly string[], before: stri
 
 /**
  * Checks that a history of calls is linearizable. This means that a service could give the same responses if it ran only one
- * call at a time, each at a moment between its request and its response. The model of the link between a user and an internal id
- * defines the responses of such a service. The first call for a user creates the id, and every other call returns it. A register
- * call returns 201 if it creates the id, and 200 otherwise. A call without a response or with a 5xx may have taken effect at any
- * time after its request, or never.
+ * call at a time, each at a moment between its request and its response. The model of the link between a user and an internal
+ * id defines the responses of such a service. The first call for a user creates the id, and every other call finds it. A
+ * register call returns 201 if it creates the id, and 200 otherwise. A call without a response or with a 5xx may have taken
+ * effect at any time after its request, or never.
  *
  * `rows` contains the rows after all calls, and `before` contains the rows before the first call. Returns a sentence for each
  * user whose calls are not linearizable.

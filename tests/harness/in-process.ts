@@ -5,7 +5,7 @@ import { createTestDatabase, type TestDatabase } from './dependencies/database';
 import { startTcpProxy, type TcpProxy } from './dependencies/tcp-proxy';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from './keys';
 
-/** A PostgreSQL database and a KV server for tests that call the functions of lib/ in their own process. */
+/** A PostgreSQL database and a KV server for tests that call the functions of lib/ directly, without a service process. */
 export interface InProcess {
   readonly database: TestDatabase;
   readonly kv: {

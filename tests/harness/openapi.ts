@@ -152,7 +152,7 @@ const ROOTS = new Set(Object.keys(document.paths).map((pathname) => pathname.spl
  * Returns the documented responses that a response may match:
  * - the responses of an operation, if the method and the path of the request match this operation.
  * - the responses of `x-elsewhere`, if the request matches no operation, but its path has the first segment of a documented path.
- * - all documented responses, if the path is not known and the response is JSON.
+ * - all documented responses, if the response was recorded without the path of its request, and is JSON.
  *
  * Returns undefined in all other cases.
  */

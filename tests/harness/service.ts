@@ -51,7 +51,7 @@ export interface ServiceProcess {
   stop(): Promise<void>;
 }
 
-/** The dependencies of the service. The cache and the identity provider are emulators. */
+/** The dependencies of the service. The identity provider is an emulator, and the cache is a local KV server. */
 export interface TestDependencies {
   readonly database: TestDatabase;
   readonly idp: Emulator;

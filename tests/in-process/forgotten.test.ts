@@ -103,7 +103,7 @@ test('A webhook, a register call, a guard with an older token and a backfill do 
   expect([await idsOf('user_1'), await cached('user_1')]).toEqual([[], null]);
 });
 
-test('A webhook delivery registers a new user with two statements, and finds with four statements that a user is forgotten', async () => {
+test('The registration by a webhook delivery runs two statements for a new user, and four statements for a forgotten user', async () => {
   const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
   await one.deliver('user_unknown');
   // The later statements belong to the event handler. It does not run for a forgotten user.

@@ -3,9 +3,9 @@ import { importAsProcess, startInProcess } from '../harness/in-process';
 import { SIGNING_SECRET } from '../harness/keys';
 import { signatureHeaders } from '../harness/requests';
 
-// A user.deleted event of the identity provider stores a pending deletion. A run of forgetDue() forgets the users whose
-// deletion is due: it deletes the row and the cached internal id. It stores a hash of the user's id at the provider, so that no
-// event links the user again.
+// A user.deleted event of the identity provider stores a pending deletion. forgetDue() forgets the users whose deletion is due.
+// For each of these users, forgetDue() deletes the row and the cached internal id, and stores a hash of the identity-provider
+// id, so that no event links the user again.
 const { database, kv } = await startInProcess();
 const { pool, rowsOf } = database;
 

@@ -226,7 +226,7 @@ test('The journal of a run contains all moved users, even if there are more than
      FROM generate_series(1, 5001) AS id`,
     [userId],
   );
-  // After ANALYZE, PostgreSQL reads this table without the index, which would return the rows sorted by id. The test therefore
+  // The index would return the rows sorted by id. After ANALYZE, PostgreSQL does not use the index for this table, so the test
   // fails if readJournal() does not request sorted rows.
   await pool.query('ANALYZE previous_ids');
   const { lines, collisions } = await one.readJournal('long run', { seconds: 0 });
@@ -336,9 +336,9 @@ test('If a registration of the new id waits for the move, the registration retur
 });
 
 test('If a move would deadlock with a transaction of the application, the move is rolled back and repeated', async () => {
-  // The move ends at its lock timeout of 0.5 s. Without this timeout, PostgreSQL would detect the deadlock in the transaction of
-  // the application after 1 s (set below) and cancel that transaction. The default of 1 min ensures that PostgreSQL does not
-  // detect the deadlock in the move first.
+  // The move ends at its lock timeout of 0.5 s. Without this timeout, PostgreSQL would detect the deadlock in the transaction
+  // of the application after 1 s and cancel that transaction. The test sets `deadlock_timeout` to 1 s for that transaction, and
+  // to 1 min for the move, so that PostgreSQL does not detect the deadlock in the move first.
   const { rows: names } = await pool.query('SELECT current_database() AS name');
   await pool.query(`ALTER DATABASE ${names[0].name} SET deadlock_timeout = '1min'`);
   await other.closeDatabase();

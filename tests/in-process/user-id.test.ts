@@ -13,7 +13,7 @@ const commands = () => kv.takeCommands().map(([name]) => name);
 
 /**
  * Loads the modules of the service again, as a separate process would. Returns a function that calls the new resolveUserId()
- * for a user. Its result is the internal id and the fields that the call has logged.
+ * for a user, and returns the internal id and the fields that resolveUserId() has logged.
  */
 const loadProcess = () =>
   importAsProcess(async () => {

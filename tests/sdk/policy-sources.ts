@@ -24,7 +24,7 @@ const EXCLUDED_BY_REASON = {
   'an internal host of the provider, which later versions of the SDK no longer list': [
     'connect-src https://images.clerkstage.dev',
   ],
-  "frame-ancestors 'none' forbids frames of this origin": ["frame-src 'self'"],
+  "frame-ancestors 'none' forbids every frame that shows a page of this service": ["frame-src 'self'"],
   "'strict-dynamic' makes browsers ignore hosts of scripts": [
     'script-src https://*.js.stripe.com',
     'script-src https://js.stripe.com',

@@ -46,7 +46,7 @@ describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
     const { rows } = await service.database.pool.query(
       `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
     );
-    // At most two of these connections belong to PgBouncer. The limit allows for idle connections in the pool of the test.
+    // At most two of these connections belong to PgBouncer. The test allows four more for idle connections in its own pool.
     expect(rows[0]?.count, 'open connections of PgBouncer and of the test').toBeLessThanOrEqual(2 + 4);
   });
 });

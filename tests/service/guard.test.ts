@@ -206,8 +206,8 @@ describe('A request without a verified session', () => {
       'a session cookie with a token whose type is not ASCII',
       () => cookie(unsigned({ alg: 'RS256', typ: '☃' })),
     ],
-    ['a handshake cookie after a tab', () => cookies('a=b;\t__clerk_handshake=x')],
-    ['a handshake nonce after a tab', () => cookies('a=b;\t__clerk_handshake_nonce=x')],
+    ['a handshake cookie after a tab character', () => cookies('a=b;\t__clerk_handshake=x')],
+    ['a handshake nonce after a tab character', () => cookies('a=b;\t__clerk_handshake_nonce=x')],
     [
       'a refresh cookie of an expired session',
       () => ({

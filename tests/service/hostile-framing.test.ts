@@ -14,7 +14,7 @@ const sendRaw = (bytes: string) => exchange(service.url, { bytes });
 
 describe('Request smuggling', () => {
   const body = (id: string) => JSON.stringify({ identityProviderUserId: id });
-  /** Returns the request that an attacker smuggles behind another request. It registers the user with this id. */
+  /** Returns the request that an attacker smuggles behind another request. The smuggled request registers a user with this id. */
   const hidden = (id: string) =>
     requestHead(`POST ${REGISTER} HTTP/1.1`, {
       ...bearer(token),
@@ -64,7 +64,7 @@ describe('Request smuggling', () => {
   );
 });
 
-describe('Pipelined requests', () => {
+describe('Other hostile requests', () => {
   const opened = () => openFiles(service.processes[0]?.pid ?? 0);
 
   test.skipIf(!hasProc)(

@@ -188,7 +188,7 @@ test('ON DELETE RESTRICT prevents the deletion of a user, and ON DELETE CASCADE 
   await database.pool.query('DROP TABLE notes_kept, notes_gone');
 });
 
-test('The forget command deletes nothing without a confirmation, with two ids or if the cache does not respond', async () => {
+test('The forget command deletes nothing if the confirmation is missing, if it gets two ids, or if the cache does not respond', async () => {
   const id = 'user_who_stays';
   const userId = await visit(id);
   const unconfirmed = await command('forget', id);
@@ -216,7 +216,7 @@ test('The forget command rejects an id that is the internal id of one user and t
   expect(await database.rowsOf(userId)).toHaveLength(1);
 });
 
-test('An older session token, the register route and a webhook event do not link a deleted user. After the remember command, a webhook event links the user again', async () => {
+test('A session token from before the deletion, the register route and a webhook event do not link a deleted user. After the remember command, a webhook event links the user again', async () => {
   const id = 'user_to_stay_forgotten';
   const before = tokenFor(idp, id, { iat: now() - 30 });
   const caller = tokenFor(idp, 'user_calling');

@@ -71,7 +71,7 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     expect(status).toBe(401);
   });
 
-  test('A page treats a visitor with an expired session token and an unknown handshake nonce as signed out, and starts no other handshake', async () => {
+  test('A page treats a visitor with an expired session token and an unknown handshake nonce as signed out, and does not start a new handshake', async () => {
     const page = await visit(`${service.url}/?__clerk_handshake_nonce=nonce_unknown`, expired());
     expect({ status: page.status, location: page.headers.get('location') }).toEqual({
       status: 200,
@@ -103,7 +103,8 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     };
     const first = await visit(`${withStub.url}/account?__clerk_handshake_nonce=nonce_x`, expired());
     // With test keys, the first response sets the cookies and redirects to the URL of the page without the nonce. The second
-    // visit follows this redirect as a browser does.
+    // visit follows this redirect as a browser does. With live keys, the SDK does not redirect, so the first response is that
+    // of the page.
     const { headers } = keys === 'live' ? first : await visit(`${withStub.url}/account`, cookie(foreign));
     expect(backendApi.calls.at(-1)).toBe('GET /v1/clients/handshake_payload?nonce=nonce_x');
     expect(headers.get('location')).toMatch(SIGN_IN);

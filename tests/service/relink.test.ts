@@ -198,7 +198,7 @@ test.each([
   [['--rollback', '0123456789abcdef'], 'There is no user to move.'],
   [['--external-id', '--window-days', '0'], '--window-days must be a whole number from 1 to 999'],
 ])(
-  'The relink command exits with 2 and a message if its arguments are invalid: %j',
+  'The relink command exits with 2 and a message if its arguments are invalid or select no user: %j',
   async (args, message) => {
     expect(await relink(...args)).toMatchObject({ exit: 2, stderr: expect.stringContaining(message) });
   },
@@ -254,7 +254,7 @@ test('The commands of docs/users.md move the users to another instance, and sess
     previousIds: [{ identityProviderUserId: first.id, expiresAt: expect.stringMatching(/^20/) }],
   });
 
-  // After the previous ids have expired, a session of the old instance is rejected, and an event has no effect.
+  // After the previous ids have expired, a session of the old instance is rejected, and an event of that instance has no effect.
   await database.pool.query('UPDATE previous_ids SET expires_at = now()');
   await kv.engine.call('DEL', `auth:user-id-by-idp:${first.id}`);
   expect(await visit(service.url, idp, first.id)).toBe(401);

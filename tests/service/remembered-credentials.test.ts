@@ -6,7 +6,8 @@ import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 // A process of the service caches verified session tokens and cookies. These tests use the real SDK. They check that a cache
-// entry is used only for the credential that was verified, and only until 5 s (the allowed clock skew) after it expires.
+// entry is used only for the credential that was verified, and only until 5 s (the allowed clock skew) after the credential
+// expires.
 const clock = stopAfterAll(adjustableClock());
 const service = stopAfterAll(await startTestService({ environment: clock.environment }));
 

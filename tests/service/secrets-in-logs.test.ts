@@ -100,7 +100,7 @@ async function hostileTraffic(): Promise<void> {
   received.push(...broken.map(({ text }) => text));
 }
 
-describe('After hostile traffic with all dependencies, without the cache, and without the cache and the database', () => {
+describe('After three rounds of hostile traffic (all dependencies, no cache, neither cache nor database)', () => {
   test('The output of the service after hostile traffic contains no secret, token, email address, body or user id', () => {
     const secrets = {
       ...MARKS,
@@ -117,7 +117,7 @@ describe('After hostile traffic with all dependencies, without the cache, and wi
     const { path, ...others } = secrets;
     const output = service.output();
     expect(Object.entries(others).filter(([, secret]) => output.includes(secret))).toEqual([]);
-    // The path may occur once for each of the three rounds of hostile traffic.
+    // The path is not a secret. Each of the three rounds requests it once, and the service may log each request once.
     expect(output.split(path).length - 1).toBeLessThanOrEqual(3);
   });
 

@@ -33,8 +33,9 @@ describe('The retry schedule of the webhook sender', () => {
         const [last = 0, next = 0] = ATTEMPTS.slice(attempts - 1);
         if (next >= outage) await service.database.proxy.treat('forward');
         // Advances the clock to the timer of the next attempt. `advance(ms)` selects the earliest timer that is due in at least
-        // `ms`. The factor 0.9 excludes earlier timers, such as a response timeout of 15 s. It is less than 1, because the clock
-        // also runs at the speed of real time, so the next attempt is due in slightly less than `next - last` ms.
+        // `ms`. The next attempt is due in slightly less than `next - last` ms, because the clock also runs at the speed of
+        // real time. The factor 0.9 allows for this difference. `advance` still ignores earlier timers, such as a response
+        // timeout of 15 s.
         elapsed.push((elapsed.at(-1) ?? 0) + clock.advance(0.9 * (next - last)));
       }
       const settled = await service.idp.webhooks.settled(delivery.id);

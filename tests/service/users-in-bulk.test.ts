@@ -333,8 +333,9 @@ test('The check command counts the users that are missing in the database or at 
   // A signed-in caller may register any id. Such an id must not change the query to the provider.
   const strange = ['-user_1', `-${ids[5]}`, '+user_2', 'two\nlines\u001b[2J', '&limit=1', '😀'.repeat(127)];
   await link(strange);
-  // The command reads the rows in the order of their internal ids. With the lowest internal ids, both `ids[5]` and the same id
-  // after a minus sign are in one query to the provider. An unescaped minus sign would exclude the user `ids[5]` from the result.
+  // The command reads the rows in the order of their internal ids, and requests the users of consecutive rows in one query to
+  // the provider. The UPDATE gives these rows the lowest internal ids, so that one query contains both `ids[5]` and
+  // `-${ids[5]}`. An unescaped minus sign would exclude the user `ids[5]` from the result.
   await database.pool.query(
     `UPDATE users SET id = ('00000000' || substr(id::text, 9))::uuid WHERE identity_provider_user_id = ANY ($1)`,
     [[...strange, ids[5]]],

@@ -142,7 +142,7 @@ function behavesLikeRedis(newEngine: () => KvEngine) {
     await expect(kv.incr('counter')).rejects.toThrow('ERR value is not an integer or out of range');
   });
 
-  test('DEL and EXISTS count the existing keys, DBSIZE counts all keys and FLUSHALL removes all keys', async () => {
+  test('EXISTS counts the arguments that are existing keys, DEL removes and counts existing keys, DBSIZE counts all keys and FLUSHALL removes all keys', async () => {
     await Promise.all([kv.set('a', '1'), kv.set('b', '2'), kv.set('c', '3')]);
     expect(await kv.exists('a', 'b', 'absent', 'a')).toBe(3);
     expect(await kv.del('a', 'absent')).toBe(1);

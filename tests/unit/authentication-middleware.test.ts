@@ -114,7 +114,7 @@ describe('API paths', () => {
     }
   });
 
-  test('For an API request, the SDK receives only the credential of the client, such as the session cookie. The route receives all headers of the client except the x-clerk- headers', async () => {
+  test('For an API request, the SDK receives only the credential of the client, such as the session cookie. The route receives all cookies and headers such as accept, but no x-clerk- headers', async () => {
     const given = {
       cookie:
         '__session=ey.b.c; __clerk_handshake=x; __clerk_handshake_nonce=x; __refresh_abc=x; theme=a%20b',
@@ -684,7 +684,7 @@ describe('The auth state of an API request', () => {
     expect((await passed).state).toEqual(signedOut);
   });
 
-  test('If the process is suspended while the SDK verifies a credential, the time limit of 4 s starts again once', async () => {
+  test('If the process is suspended while the SDK verifies a credential, the time limit of 4 s starts again, but only one time', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const now = vi.spyOn(performance, 'now').mockReturnValue(0);
     const accepts = acceptingSdk();
@@ -868,7 +868,7 @@ describe('Page requests', () => {
     [2_000, '/account?a='],
     [2_001, '/'],
   ])(
-    'The header x-identity-link-path contains a slash if the path and the query have more than 2,000 characters: %i characters',
+    'The header x-identity-link-path is only a slash if the path and the query have more than 2,000 characters in total: %i characters',
     async (length, start) => {
       const path = '/account?a='.padEnd(length, 'x');
       const { seen } = await setUp().pass(page(path));

@@ -7,7 +7,7 @@ import { PUBLISHABLE_KEY, SECRET_KEY } from '../harness/keys';
 import { bearer, now, tokenFor } from '../harness/requests';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-// The authentication adapter authenticates requests with Clerk's SDK for servers. It does not depend on Next.js.
+// The authentication adapter authenticates requests with Clerk's SDK for servers. The adapter does not depend on Next.js.
 vi.mock('@clerk/backend', { spy: true });
 const url = 'https://app.example.com/any';
 const keys = { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY };
@@ -49,7 +49,7 @@ describe.each([
     },
   );
 
-  test('The authentication adapter resolves a verified session to the authenticated context', async () => {
+  test('authenticateRequest() returns the internal id and the identity-provider user id of a verified session', async () => {
     const { id } = idp.createUser({ email: `${name.replace(' ', '-')}@example.com` });
     const headers = bearer(idp.sessionToken(idp.createSession(id).id));
     expect(await authenticate(headers)).toEqual({
@@ -64,7 +64,7 @@ describe.each([
     const iat = now() - 30;
     expect(await authenticate(bearer(tokenFor(idp, 'user_1', { iat })))).toBeDefined();
     expect(resolveUserId.mock.calls.map(([, issuedAt]) => issuedAt())).toEqual([iat]);
-    // The real function returns undefined for a user that an operator has deleted.
+    // The real resolveUserId() returns undefined for a forgotten user, which is a user that an operator has deleted.
     const resolveForgotten = async () => undefined;
     const request = new Request(url, { headers: bearer(tokenFor(idp, 'user_1')) });
     expect(await authenticateRequest(request, port, resolveForgotten)).toBeUndefined();

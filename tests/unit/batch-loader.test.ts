@@ -99,7 +99,8 @@ test('After a lookup has succeeded, the next batch again collects the keys of a 
   await nextIteration();
   await first;
   const second = find('bb');
-  // A batch that waited for the successful lookup would be sent after a few microtasks, without the third key.
+  // The first lookup has settled. If the batch of the second key waited for that lookup and not for the next iteration, the
+  // batch would be sent after a few microtasks, without the third key.
   for (let microtask = 0; microtask < 20; microtask += 1) await Promise.resolve();
   const third = find('ccc');
   await nextIteration();

@@ -42,7 +42,7 @@ test.each([
   ['ECONNRESET', prismaError('ECONNRESET')],
   ['RangeError', new RangeError('Key (id)=(user_1) is invalid')],
 ])(
-  'asTransientError() converts an error that is not permanent to a TransientError, without the original message: %s',
+  'If an error is not permanent, asTransientError() replaces it with a TransientError that omits the original message: %s',
   async (code, error) => {
     const converted = await errorOf(error);
     expect(converted).toBeInstanceOf(TransientError);

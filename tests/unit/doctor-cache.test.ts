@@ -142,7 +142,8 @@ const errors: [error: unknown, message: string, remedy: string][] = [
     'cannot connect to the store (ECONN_RESET)',
     'Check that the store is running and that KV_REST_API_URL is its URL',
   ],
-  // The remedy assumes that KV_REST_API_URL is the URL of another server.
+  // In all cases below, the response may come from a server that is not a KV store. The remedy therefore assumes that
+  // KV_REST_API_URL is wrong.
   [coded('HTTP_500'), 'the store responds with status 500', COPY_BOTH],
   [coded('XHTTP_500'), 'the response at KV_REST_API_URL is not that of a KV store', COPY_BOTH],
   [coded('HTTP_500x'), 'the response at KV_REST_API_URL is not that of a KV store', COPY_BOTH],

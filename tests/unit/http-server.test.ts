@@ -20,7 +20,7 @@ const ok: Handler = async (request, response) => void response.end(`${request.ur
 
 /**
  * Starts a server. The returned `open` opens a connection, sends `sent` and collects the received bytes. The returned `drain`
- * shuts the server down when all requests in flight are complete.
+ * shuts the server down.
  */
 async function startServer(handle: Handler = ok) {
   const handler = vi.fn(handle);
@@ -291,7 +291,7 @@ describe('Request bodies', () => {
     expect(statusesOf(await open(`${POST}${body}${chunked(1, 1)}0\r\n\r\n`).closed())).toEqual([400]);
   });
 
-  test('If a body has too many small chunks, the server drops some chunks, and the handler never reads to the end of the body. Otherwise, the incomplete body would look complete', async () => {
+  test('If a body has too many small chunks, the server drops the rest of the body and its end. The handler therefore cannot take the incomplete body for complete', async () => {
     const read = vi.fn();
     const { open } = await startServer(async (request) => {
       await text(request).then(read, () => undefined);
@@ -636,6 +636,7 @@ describe('drain()', () => {
   });
 
   test('drain() does not wait for a page request whose client has disconnected', async () => {
+    // For a download that the client has aborted, Next.js never settles the promise.
     const { handler, drain, open } = await startServer(() => new Promise(() => undefined));
     const { client } = open(requestTo('/'));
     await expect.poll(() => handler.mock.calls.length).toBe(1);

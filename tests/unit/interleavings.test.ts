@@ -94,8 +94,8 @@ async function loadProcess() {
       );
     },
     forget: () => {
-      // The real pause lasts until no call can still cache the id of the deleted row. This pause ends when no call is about to
-      // cache an id other than that of the present row.
+      // The real pause lasts until no call can still cache the id of the deleted row. This pause lasts while a call is about to
+      // cache an id that no row has.
       const pause = () =>
         schedule(
           'pause',
@@ -143,8 +143,8 @@ interface Calls {
   readonly before: UserBefore;
   readonly calls: readonly Operation[];
   /**
-   * Maximum number of interruptions, which limits the number of orders. A step is an interruption if it continues another call
-   * than the previous step, although the previous call could also continue.
+   * Maximum number of interruptions, which limits the number of orders. Each step continues one call. A step is an interruption
+   * if the call of the previous step could continue, but the step continues another call.
    */
   readonly interruptions: number | undefined;
 }
@@ -169,8 +169,8 @@ async function run({ before, calls, interruptions }: Calls, choices: readonly nu
   let latest: string | undefined;
   for (;;) {
     // lib/concurrency/batch-loader.ts collects lookups and starts them in the next event loop iteration. A call waits for at
-    // most one such iteration between two statements. After three iterations, each call is therefore done, or waits for the
-    // test or for another call.
+    // most one such iteration between two statements, so three are more than enough. After them, each call is done, or waits
+    // for the test or for another call.
     for (let count = 0; count < 3; count += 1) await iteration();
     if (isDone) break;
     const enabled = [...waiting].filter(({ isEnabled }) => isEnabled());
@@ -238,8 +238,8 @@ function outcomesOfModel({ before, calls }: Omit<Calls, 'interruptions'>): Set<s
     };
   });
   let first: State = { ...model.initial, users };
-  // Takes the step of the model in which each call starts. A relink has no such step, because its only step is the transaction
-  // that moves the user.
+  // Takes one step of the model for each call: the step in which the call starts. A relink has no such step, because its only
+  // step is the transaction that moves the user.
   for (const [kind, process] of calls) {
     if (kind === 'relink') continue;
     const label = kind === 'forget' ? 'user 0: forget' : `user 0, process ${process}: ${kind}`;

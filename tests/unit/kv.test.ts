@@ -271,7 +271,7 @@ describe('Keep-alive connections', () => {
     expect(sockets()).toBe(before + 1);
   });
 
-  test('The KV client sends a call on a reused connection again if the KV store closes the connection before it responds', async () => {
+  test('If the KV store closes a reused connection before it responds to a call, the KV client sends the call a second time', async () => {
     await kv.get('key');
     respond = ({ request }) => {
       respond = echo;

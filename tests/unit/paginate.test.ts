@@ -169,7 +169,7 @@ test('A cursor of paginate() contains only users that the next request can retur
     expect(users).not.toEqual([]);
     cursors.push(cursor);
   }
-  // The next request asks for users after 8 ms. The response may contain the user with the time 8, because the provider may
-  // store fractions of a millisecond.
+  // The next request starts one millisecond before the cursor, so it requests users that were created after 8 ms. The response
+  // may contain the user with the time 8, because the provider may store fractions of a millisecond.
   expect(cursors.at(-1)).toEqual({ createdAt: 9, seen: rows.slice(2).map(userOf) });
 });

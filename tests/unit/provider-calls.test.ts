@@ -52,12 +52,12 @@ test.each([[{}], [{ keys: 'none' }], [{ keys: [{ kid: 'ins_1' }] }]])(
   },
 );
 
-// The callers of lib/idp/backend-api.ts retry a call that rejects with a TransientError. Any other error is final.
 test('If the identity provider responds with 401, the error says that the provider rejects the secret key', async () => {
   respond({ errors: [{ code: 'clerk_key_invalid' }] }, 401);
   await expect(countUsers()).rejects.toThrow('The identity provider rejects IDP_SECRET_KEY');
 });
 
+// The callers of lib/idp/backend-api.ts retry a call that rejects with a TransientError. Any other error is final.
 test.each([
   [{ errors: [{ code: 'feature_not_enabled' }] }, ' (feature_not_enabled)'],
   [{ errors: [{ code: 'not a code, but text' }] }, ''],

@@ -251,7 +251,8 @@ test('An outgoing call has a span, and its headers do not contain the ids of the
   const port = await listen(server);
   onTestFinished(() => close(server));
   const telemetry = start();
-  // By default, @vercel/otel sends the ids to the host name `localhost`.
+  // By default, @vercel/otel sends the ids to the host name `localhost`. With this name, the test fails unless the service
+  // turns the default off.
   const call = () => fetch(`http://localhost:${port}/alice`).then((response) => response.text());
   await telemetry.withSpan('register', call, () => 'created');
   await expect

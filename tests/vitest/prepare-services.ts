@@ -24,7 +24,8 @@ export default async function setUp(): Promise<(() => void) | undefined> {
     prefetchClerkJs(clerkJsFolder),
   ]);
   for (const result of helpful) {
-    // Most tests need neither the browser nor the browser SDK. The tests that need one of them fail with their own message.
+    // Most tests need neither the browser nor the browser SDK, so the run continues. If one of them is missing, the tests that
+    // need it fail with their own message.
     if (result.status === 'rejected') process.stderr.write(`${messageOf(result.reason)}\n`);
   }
   if (build.status === 'rejected') {

@@ -10,10 +10,10 @@ import { hostileRequests } from '../../tests/harness/hostile/hostile-request';
  * user is registered.
  * `-- --requests 20000 --seed 7` changes the number of requests and the seed. The same seed generates the same requests.
  *
- * `npm run attack -- --cost`: measures the CPU time of requests of growing size and compares it with an ordinary (small)
- * request to the same address. Fails if a request takes more than ten times as long as the home page, if it takes more than five
- * times as long as the ordinary request, or if its time grows faster than its size. These limits apply only to requests that take
- * longer than the ordinary request by at least the time of two home pages. Some requests to the webhook have different limits.
+ * `npm run attack -- --cost`: measures the CPU time of requests of growing size. Fails if a request takes more than ten times
+ * as long as the home page, if it takes more than five times as long as the ordinary (small) request to the same address, or if
+ * its time grows faster than its size. A request is exempt if its time exceeds the time of the ordinary request by less than the
+ * time of two home pages, because an attacker can request pages as well. Some requests to the webhook have different limits.
  * Without `--only`, also fails if GET /health/ready is slow during expensive requests. Requires Linux.
  *
  * `--only '/sign-in query'` measures only the requests whose method, path and dimension (the part that grows) match this

@@ -102,7 +102,8 @@ await withServiceOver(startReplicatedPostgres, { keys: 'test' }, async (service,
       calls.push((await call(nameOf(user), entryPoint, send)).call);
     };
 
-    // Sends requests to both deployments. Only users that have moved have sessions of the new instance.
+    // Sends requests to both deployments. The new deployment gets requests only of users that have moved. Users move in the order
+    // of their numbers, so these are the users below `moved`.
     let moved = 0;
     let isEnding = false;
     const random = (below: number) => Math.floor(Math.random() * below);

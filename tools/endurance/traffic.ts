@@ -40,8 +40,8 @@ export interface Traffic {
 }
 
 /**
- * Prepares the traffic. Sends one request for each `cached` and each `uncached` user, which registers the user. The kind
- * `cache miss` deletes the cache entry of an `uncached` user before it sends a request for this user.
+ * Prepares the traffic. Registers each `cached` and each `uncached` user with one request. The kind `cache miss` deletes the
+ * cache entry of an `uncached` user before it sends a request for this user.
  */
 export async function prepareTraffic(service: TestService): Promise<Traffic> {
   const { idp, kv } = service;

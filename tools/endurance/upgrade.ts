@@ -19,8 +19,8 @@ import { type ServiceProcess, startServiceProcess, type TestService } from '../.
  * - A user does not have exactly one row and one id.
  * - One version does not find an id that the other version cached.
  *
- * Installs and builds the release in a temporary folder, which takes minutes. Requires the git history back to the
- * release.
+ * Installs and builds the release in a temporary folder, which takes minutes. Requires a git checkout that is not
+ * shallow.
  */
 const USERS = 150;
 const CONCURRENCY = 12;
@@ -71,7 +71,8 @@ const problems: string[] = [];
 
 /**
  * Sends requests to the processes. The number `seed` determines the users of these requests. A call with the `seed` of an
- * earlier call uses the same users. `generateLoad` reads their rows first and returns a violation if a user gets another id.
+ * earlier call uses the same users. `generateLoad` returns a violation for a user that already has a row and gets an id that
+ * differs from the id in this row.
  */
 async function sendTraffic(service: TestService, processes: readonly ServiceProcess[], seed: number) {
   const options = { users: USERS, concurrency: CONCURRENCY, seed };

@@ -30,8 +30,8 @@ import {
 // happen. A guard is a request with a session.
 //
 // `users:forget` deletes a user. After that, only a token that is newer than the deletion links this forgotten user again.
-// `users:relink` moves a user from the old instance of the provider to the new instance, or back. The user has another id at each
-// instance. The id before the move becomes a previous id, which expires.
+// `users:relink` moves a user from the old instance of the provider to the new instance, or back. The two instances have
+// different ids for the user. The id before the move becomes a previous id, which expires.
 
 /** Returns the model. `weakness` is a change of the service that breaks a guarantee. */
 export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weakness): Model<State> {
@@ -168,8 +168,8 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
   }
 
   /**
-   * Inserts a row for a user without a row. Inserts none for a forgotten user, unless the call has a newer token, and none if the
-   * id is a previous id. The statement is atomic, so it decides every race.
+   * Inserts a row for a user without a row. Does not insert a row if the id is a previous id. For a forgotten user, inserts a row
+   * only if the token of the call is newer than the deletion. The statement is atomic, so it decides every race.
    */
   function insert(state: State, call: Call): void {
     const user = userOf(state, call);
@@ -222,7 +222,8 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
       }
     } else if (call.at === 'insert') insert(state, call);
     else if (call.at === 'find again') {
-      // If there is no row, an operator has forgotten the user, before the insert or after the insert lost a race.
+      // There is no row if the insert was skipped for a forgotten user. There is also no row if another call inserted the row and
+      // an operator has forgotten the user since.
       if (row === 'expired') rejectExpired(state, call);
       else if (row === undefined) forgotten(state, call);
       else registered(state, call, row, call.created);

@@ -15,8 +15,8 @@ export interface Bounds {
    */
   readonly forgets: number;
   /**
-   * Moves of a user (`users:relink`) from the old instance of the provider to the new instance, where the user has another id.
-   * The second move of a user is a rollback.
+   * Moves of a user (`users:relink`) from the old instance of the provider to the new instance, where the user has a different
+   * id. The second move of a user is a rollback.
    */
   readonly relinks: number;
   readonly crashes: number;

@@ -37,7 +37,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     file: 'lib/concurrency/batch-loader.ts',
     mutant: 'if (open?.keys === keys) open = undefined; | open?.keys → open.keys',
     reason:
-      'Batches are sent in the order in which they were opened, so `open` is this batch or a newer one that is not sent yet.',
+      '`open` is this batch or a newer one, never undefined, because batches are sent in the order in which they were opened.',
   },
   {
     file: 'lib/storage/database.ts',
@@ -183,7 +183,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     mutant:
       'const start = from instanceof Date ? { createdAt: from.getTime(), seen: [] } : from; | [] → ["Stryker was here"]',
     reason:
-      'A text has no `id`, so no user is skipped because of it. It has no `createdAt`, so the next cursor does not contain it.',
+      'The string in `seen` has no `id`, so no user is skipped. It has no `createdAt`, so the next cursor does not contain it.',
   },
   {
     file: 'lib/users/backfill.ts',

@@ -14,9 +14,9 @@ import {
 import { changedLines, git, isInScope, patternOf, type Scope } from './scope';
 
 // `npm run mutation [-- <file or folder>... | --since <commit>] [--force]`: runs Stryker on lib/. A mutant is the code with a
-// change in one place. For each mutant, a unit test or an in-process test must fail. In-process tests call lib/ with a real
-// PostgreSQL, and run only for mutants that the unit tests do not catch. A mutant survives if no test fails and equivalent.ts
-// does not list it. equivalent.ts lists the mutants that no test can catch. Exits with 1 if a mutant survives.
+// change in one place. The tests catch a mutant if a unit test or an in-process test fails. In-process tests call lib/ with a
+// real PostgreSQL, and run only for mutants that the unit tests do not catch. equivalent.ts lists the mutants that no test can
+// catch. Any other mutant that the tests do not catch survives. Exits with 1 if a mutant survives.
 //
 // `--since` tests only the mutants in lines that differ from a commit. Without `--since`, the command updates docs/testing.md.
 // Reuses the results of unchanged code and tests unless `--force` is set.
@@ -83,7 +83,7 @@ function run(tests: 'unit' | 'in-process', patterns: readonly string[]): Result[
       stdio: 'inherit',
     },
   );
-  // Stryker writes no report if no test imports the mutated files. This is an error only for the unit tests.
+  // Stryker writes no report if no test imports the mutated files. Unit tests must import them, but in-process tests need not.
   if (status === 0 && tests === 'in-process' && !existsSync(report)) return [];
   if (status !== 0 || !existsSync(report)) fail('Stryker failed.');
   // The report also contains results of other files, which Stryker reuses from earlier runs.

@@ -67,7 +67,7 @@ function copyModules(modules: readonly string[]): string {
       if (isLocal && files.includes(imported)) continue;
       const source = isLocal ? REPLACED.get(imported) : from;
       if (!source) throw new Error(`${file}: the item does not contain this import: ${line}`);
-      // If two modules import a namespace, one as a type and one as a value, keeps the import of the value.
+      // The copy imports each source once. An `import type` never replaces an import of values.
       if (!imports.has(source) || !line.startsWith('import type '))
         imports.set(source, line.replace(`'${from}'`, `'${source}'`));
     }
@@ -103,9 +103,9 @@ const ITEMS: Readonly<Record<string, Item>> = {
     description:
       'Gives each Clerk user one internal id, exactly once: guard, registration and webhook over the Prisma client of the application.',
     docs: `Next steps:
-1. Prisma client: lib/identity-link/prisma.ts exports the prisma of lib/prisma.ts. Change its line if your client is elsewhere.
-2. Schema: if your Prisma schema is a single file, append prisma/identity-link.prisma to it and delete the fragment.
-   Then run: npx prisma generate && npx prisma migrate deploy
+1. Prisma client: lib/identity-link/prisma.ts exports the prisma of lib/prisma.ts. If your client is elsewhere, change the export.
+2. Schema: if your Prisma schema is a single file, append prisma/identity-link.prisma to it and delete prisma/identity-link.prisma.
+   In both cases, run: npx prisma generate && npx prisma migrate deploy
 3. proxy.ts or middleware.ts: run clerkMiddleware({ jwtKey: process.env.CLERK_JWT_KEY }) for your guarded routes and /auth/v1/register.
    Do not call auth.protect() for /auth/v1/register and /webhooks/idp/v1/user-created.
 4. Set CLERK_JWT_KEY (the PEM public key) and CLERK_WEBHOOK_SIGNING_SECRET.

@@ -133,8 +133,8 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     },
   },
   'an upgrade has replaced the file that reads the cache': {
-    // This application does not have the cache item. With a kv.ts, the doctor expects the user-id.ts of the cache item, but finds
-    // the user-id.ts of the core item, as after an upgrade of the core item.
+    // The cache item adds a kv.ts and replaces the user-id.ts of the core item. An upgrade of the core item restores its own
+    // user-id.ts. This application does not have the cache item, so adding a kv.ts results in the same state.
     finding: 'the cache is not used',
     apply: async ({ folder, host }) => {
       const file = `${host.root}lib/identity-link/kv.ts`;

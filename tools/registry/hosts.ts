@@ -17,7 +17,7 @@ export interface Host {
   /** Default isolation level of the database. With `serializable`, a statement that loses a race fails. */
   readonly isolation: 'read committed' | 'serializable';
   readonly typescript: '5.9' | '7';
-  /** True if the middleware calls `auth.protect()` for every route that it does not know. */
+  /** True if the middleware calls `auth.protect()` for every route except the public routes that it lists. */
   readonly protects: boolean;
   /** The way in which the middleware passes CLERK_JWT_KEY after the installation. */
   readonly passesKeyBy: 'withIdentityLink' | 'jwtKey';
@@ -100,8 +100,8 @@ export default clerkMiddleware(async (auth, request) => {
 `;
 
 /**
- * Returns the edited middleware of an application for which the guide does not show the edit. The guide only replaces
- * `clerkMiddleware()` with `withIdentityLink()`. The other edits follow the text that shadcn prints (`docs` in build.ts).
+ * Returns the edited middleware of an application whose middleware the guide does not show. The guide shows only
+ * `withIdentityLink()` without arguments. The edits follow the text that shadcn prints (`docs` in build.ts).
  */
 function editMiddleware({ protects, passesKeyBy, alias }: Host): string {
   if (passesKeyBy === 'withIdentityLink')

@@ -21,9 +21,9 @@ const readSources = (tree: string, folders: readonly string[]) =>
 
 /**
  * Returns strings that occur only in code that is not deployed. Bundlers keep strings unchanged, so such a string in the
- * output shows that the output contains the code. Returns only string literals in which at least 25 characters follow a space,
- * because other code can contain the same short string. Does not read the tests. They repeat texts that the service composes, so
- * the output may contain such a text although app/ and lib/ do not contain it as one string.
+ * output shows that the output contains the code. Returns only string literals with a space and at least 25 characters after it.
+ * Other code may contain the same string if it is short or a single word. Does not read the tests, because a test can contain a
+ * text that the service composes from several strings. The output, such as a prerendered page, can contain the composed text.
  */
 function findUndeployedStrings(tree: string): string[] {
   const deployed = readSources(tree, ['app', 'lib']).join('\n');

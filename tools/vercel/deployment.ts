@@ -116,7 +116,7 @@ export async function deploy(options: DeployOptions): Promise<Deployment> {
     const invoke = (built: BuiltFunction) =>
       built.invoke({
         method,
-        // The original path. Rules can have added query parameters, and the middleware can have replaced the query.
+        // The original path with the current query, which rules or the middleware may have changed.
         url: routed.url.split('?', 1)[0] + (query.size > 0 ? `?${query}` : ''),
         headers: { ...headers, 'x-matched-path': first(responseHeaders['x-matched-path']) ?? routed.path },
         body,

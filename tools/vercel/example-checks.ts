@@ -11,7 +11,10 @@ const MARK = 'mark5b1e';
 const UNKNOWN_ID = '7f'.repeat(21);
 const CALL = { 'content-type': 'text/plain;charset=UTF-8', accept: 'text/x-component' };
 
-/** Grants `role` access to the tables of the example, because the example's migration runs before the role exists. */
+/**
+ * Grants `role` access to the tables of the example. The example's migration skips this grant, because the role does not exist
+ * yet when the migration runs.
+ */
 export async function grantExampleTables({ database }: TestDependencies, role: string): Promise<void> {
   const tables = 'projects, project_members, project_notes';
   await database.pool.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${role}`);

@@ -57,8 +57,8 @@ async function verify(): Promise<void> {
   const password = randomBytes(24).toString('hex');
   const { username, statements } = readRole(password);
   const dependencies = await startDependencies({
-    // The default template is migrated. The database must be empty, because a check below expects that the build applies the
-    // migrations. `template0` is an empty template.
+    // The database must be empty, because a check below expects that the build applies the migrations. The default template
+    // already contains the tables. `template0` is an empty template.
     server: { ...server, template: 'template0' },
     databaseUrl: ({ url }) => Object.assign(new URL(url), { username, password }).href,
     keys: 'live',
@@ -119,7 +119,8 @@ async function verify(): Promise<void> {
     return deployment;
   };
   // Vercel does not document in which process its HTTP server runs. If the server runs in the process of the function, code of
-  // the function could find the server object and depend on it. Both cases are tested.
+  // the function could find the server object and depend on it. The checks therefore run with a server that the function can
+  // find, and again with a server that it cannot find.
   const visible = await start('visible', false);
   const hidden = await start('hidden', true);
   const deployWith: DeployWith = (changes) => start('changed', true, changes);

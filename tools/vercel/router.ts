@@ -136,9 +136,10 @@ type Find = (routed: RoutedRequest) => Promise<Target | undefined>;
 
 /**
  * Emulates Vercel's router. Returns a function that applies the rules to a request and resolves with the target of the request.
- * The rules before the first `handle` entry come first. One of them runs the middleware. The returned function then calls
- * `targetAt` with the path, and again after rules have rewritten the path, until `targetAt` returns a target. Before the first
- * rule, Vercel's router may change or reject a request in ways that this function does not emulate.
+ * The rules before the first `handle` entry are applied first. One of them runs the middleware. Rules can rewrite the path, so
+ * the returned function calls `targetAt` several times, until there is a target. It rejects if no target is found.
+ *
+ * Before the first rule, Vercel's router may change or reject a request in ways that this function does not emulate.
  */
 export function router(
   routes: z.infer<typeof Rules>,
@@ -154,10 +155,12 @@ export function router(
 
   /**
    * Applies the rules of a phase. The first phase has the name '' and contains the rules before any `handle` entry. Each other
-   * phase has the name of a `handle` entry and contains the rules between this entry and the next one. Returns the first target
-   * that the middleware or `check` returns. Returns undefined if a rule ends the phase or if no rule is left.
+   * phase has the name of a `handle` entry and contains the rules between this entry and the next one.
+   *
+   * Returns the first target that the middleware or `find` returns. Calls `find` after each rule with the field `check`. Returns
+   * undefined if no rule is left, or after a rule without `check` and `continue` that is not an annotation.
    */
-  async function applyPhase(phase: string, routed: RoutedRequest, check: Find): Promise<Target | undefined> {
+  async function applyPhase(phase: string, routed: RoutedRequest, find: Find): Promise<Target | undefined> {
     for (const rule of phases.get(phase) ?? []) {
       const values = matchRule(rule, routed);
       if (!values) continue;
@@ -174,7 +177,7 @@ export function router(
         routed.path = path;
         for (const [name, value] of new URLSearchParams(query)) routed.query.set(name, value);
       }
-      const found = rule.check ? await check(routed) : undefined;
+      const found = rule.check ? await find(routed) : undefined;
       if (found) return found;
       if (!rule.check && !rule.continue && !isAnnotation(rule)) return undefined;
     }

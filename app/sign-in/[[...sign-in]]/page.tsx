@@ -37,8 +37,8 @@ export default async function SignInPage({
   searchParams: Promise<Record<string, string | string[]>>;
 }) {
   const target = ownPath((await searchParams)['redirect_url']);
-  // For its later steps, the provider's form adds segments to the path, for example `/sign-in/factor-one`. A visitor at a later
-  // step uses the form, and the form opens the page in `redirect_url` at the end.
+  // For its later steps, the provider's form adds segments to the path, for example `/sign-in/factor-one`. At a later step,
+  // this page does not redirect, because the form opens the page in `redirect_url` at the end.
   const isFirstStep = (await params)['sign-in'] === undefined;
   if (isFirstStep && target !== undefined && (await getUser())) redirect(target);
   return (

@@ -121,13 +121,13 @@ export interface Emulator {
   /** Makes the next calls of an operation slow or fail. */
   readonly failures: Failures;
   /**
-   * Returns all data: users, browsers, sessions, attempts, tickets, mails and webhook deliveries. The snapshot contains secrets.
-   * It can be stored as JSON and restored in another emulator. It contains neither the settings nor the signing key.
+   * Returns the users, browsers, sessions, attempts, tickets, mails and webhook deliveries. The snapshot contains secrets. It can
+   * be stored as JSON and restored in another emulator. It contains neither the settings nor the signing key.
    */
   snapshot(): Snapshot;
   /**
-   * Replaces all data. Creates no events about the changes, but continues the pending webhook deliveries of the snapshot. If
-   * the value is not a snapshot, throws and keeps the data.
+   * Replaces the data that a snapshot contains. Creates no events about the changes, but continues the pending webhook
+   * deliveries of the snapshot. If the value is not a snapshot, throws and keeps the data.
    */
   restore(snapshot: Snapshot): void;
   /** Changes the format and the claims of later handshakes. */

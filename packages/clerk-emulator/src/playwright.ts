@@ -120,8 +120,8 @@ async function createUser(
 
 /**
  * Signs in through the Frontend API and sets the session cookies of the browser context. This is much faster than a form. The
- * function requests a handshake, a redirect with the session cookies, and reads the cookies. If a browser followed the redirect,
- * the application's server would read them.
+ * session cookies come from a handshake: a redirect to the application with a token that contains the cookies. The function
+ * reads the token itself and does not follow the redirect.
  */
 export async function signIn(
   context: Context,

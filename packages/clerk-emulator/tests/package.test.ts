@@ -69,7 +69,7 @@ function runNode(folder: string, args: readonly string[]) {
 const folder = temporaryFolder();
 const installed = await installTarball(folder);
 
-test('The tarball of the package contains the sources and the web page of the console, but no tests', async () => {
+test('The tarball of the package contains the sources, including the web page of the console, but no tests', async () => {
   const files = await readdir(installed, { recursive: true });
   expect(files).toEqual(
     expect.arrayContaining(['LICENSE', 'README.md', 'bin.mjs', 'src/index.ts', 'src/console/page/main.js']),

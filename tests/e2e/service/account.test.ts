@@ -70,7 +70,7 @@ test('While the service is unreachable, the account page shows an error and a bu
     await page.getByRole('heading', { name: 'The service cannot be reached' }).waitFor();
     expect(await axeViolations(page)).toEqual([]);
     await page.unroute('/users/v1/me');
-    // The page also retries automatically, so the label of the button may change at any time.
+    // The page also retries automatically. If such a retry succeeds, the button `Refresh` replaces the button `Try again`.
     await page.getByRole('button', { name: /^(?:Try again|Refresh)$/ }).click();
     await shownLink(page);
   }));

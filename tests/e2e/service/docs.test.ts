@@ -138,7 +138,8 @@ test('Each command that is copied from the docs page gets a success response tha
       expect(status, copied).toMatch(/^20[01]$/);
       expect(statuses).toContain(status);
     }
-    // The commands of the register route and of the route that receives webhooks use the same user, so exactly one row exists.
+    // The commands of `/auth/v1/register` and `/webhooks/idp/v1/user-created` register the same user, so exactly one row
+    // exists.
     expect(await service.database.rowsOf('user_2abcDEFghiJKLmnoPQRstuVWXyz')).toHaveLength(1);
   }));
 

@@ -115,7 +115,7 @@ test('A page of an allowed origin can send a bearer token and read success and e
   await service.database.proxy.treat('forward');
 });
 
-test('The browser blocks requests from a page of an origin that is not allowed, and requests with cookies from a page of the allowed origin', async () => {
+test('The browser blocks every request from a page of an origin that is not allowed. From a page of the allowed origin, it blocks requests with cookies', async () => {
   const headers = bearer(token());
   expect(await callFrom(originAt(stranger), `${serviceWithRecipe.url}${ME}`, { headers })).toBe('blocked');
   expect(await callFrom(FRONTEND, `${serviceWithRecipe.url}${ME}`, { headers, credentials: 'include' })).toBe(

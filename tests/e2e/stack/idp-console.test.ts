@@ -25,7 +25,7 @@ const endpoint = stopAfterAll(await startFetchServer(handler));
 const browser = await launchBrowser();
 afterAll(() => browser.close());
 
-/** Starts the emulator with Clerk's retry delays of several seconds, so that a failed delivery stays pending during a test. */
+/** Starts the emulator. Its default retry delays are those of Clerk (5 s or more), so a failed delivery stays pending. */
 const start = (preferredPort: number) =>
   startProvider({
     webhook: { url: `${endpoint.url}/webhooks/idp/v1/user-created`, secret },

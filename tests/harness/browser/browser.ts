@@ -64,7 +64,7 @@ export async function signUp(page: Page, email: string, readCode: () => Promise<
   await page.getByRole('button', { name: 'Continue' }).press('Enter');
   const field = page.getByLabel('Enter verification code');
   await field.waitFor();
-  // The form shows the field before it requests the email with the code.
+  // The form shows the field before it requests the email with the code, so `readCode` has to wait for the email.
   const code = await readCode();
   const enterCode = async () => {
     if (new URL(page.url()).pathname !== '/account') {

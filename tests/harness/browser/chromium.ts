@@ -15,7 +15,10 @@ const FOLDER = path.resolve('.local/chromium');
 /** Prefix of folders that contain an incompletely unpacked browser. */
 const UNFINISHED = '.unpacking-';
 
-/** Font configuration. It prefers the font of the package over system fonts, so that a page looks the same on every machine. */
+/**
+ * Font configuration. It prefers the font of the package over system fonts, so that a page looks the same on every machine that
+ * uses the package.
+ */
 const FONTS = `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>

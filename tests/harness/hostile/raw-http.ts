@@ -30,8 +30,8 @@ export interface RawRequest {
   /** Sent repeatedly after `bytes`, with a pause after each chunk. */
   readonly endless?: { readonly chunk: string; readonly pauseMilliseconds: number };
   /**
-   * Does not read the response. Set `endless` as well, because a client that does not read notices a closed connection only when
-   * it sends more. Without `endless`, the exchange ends only at the timeout.
+   * Does not read the response. The client then detects a closed connection only when it sends more bytes. Set `endless` as
+   * well. Otherwise, the exchange ends only at the timeout.
    */
   readonly pauseReading?: boolean;
   /** Timeout. Default: 40 s. A correct server closes the connection earlier, so only a failing test waits that long. */

@@ -27,8 +27,8 @@ function bodyAt(text: string, start: number, status: number, headers: Headers, m
 
 /**
  * Parses the complete responses on a connection and assigns a request to each response. `sent` contains the requests and
- * `received` the responses, both as Latin-1. If their numbers differ, only the first assignment is certain. The other responses
- * then have no method and no path.
+ * `received` the responses, both as Latin-1. If the number of responses differs from the number of requests, only the first
+ * assignment is certain. The other responses then have no method and no path.
  */
 export function parseResponses(sent: string, received: string): SeenResponse[] {
   const requests = [...sent.matchAll(REQUEST_LINE)].map(([, method = '', target = '']) => ({

@@ -77,9 +77,11 @@ export async function installPackages(folder: string, packages: Packages): Promi
 }
 
 /**
- * Copies the emulator into the `node_modules` folder of an application. A link would lead to a folder outside `node_modules`, and
- * Playwright would compile the modules there. It does not compile the modules of an installed package. Links Playwright,
- * `@clerk/backend` and the dependencies of the emulator unless the application has them.
+ * Copies the emulator into the `node_modules` folder of an application. A symbolic link would lead to a folder outside
+ * `node_modules`, and Playwright would compile the modules there. Playwright does not compile the modules below `node_modules`.
+ *
+ * Playwright, `@clerk/backend` and the dependencies of the emulator are below `node_modules` of this project. Creates a
+ * symbolic link to each of them that the application does not have.
  */
 async function installEmulator(folder: string): Promise<void> {
   const installed = (name: string) => path.join(projectFolder, 'node_modules', name);

@@ -154,8 +154,8 @@ const signed = (request: CostRequest, text: string): CostRequest => ({
 
 /**
  * Limits for deliveries with invalid signatures. The control request has a body of the same size but no signature, so the
- * service does not hash its body. If a request has a signature, the service hashes the body once for each signing secret. One
- * hash of 1 MiB takes about a millisecond, so the hashes for the two secrets cost less than `negligible`.
+ * service does not hash its body. If a request has a signature, the service hashes the body once for each of its two signing
+ * secrets (main.ts). One hash of 1 MiB takes about a millisecond. `negligible`, in milliseconds, allows for both hashes.
  */
 const SIGNATURE_LIMITS: LimitsFor = () => ({ factor: 1.6, negligible: 4 });
 /**

@@ -29,7 +29,7 @@ export const ordinaryLimits: LimitsFor = (page) => ({ factor: 5, ceiling: 10 * p
 const FIT_FROM_MS = 1;
 /**
  * Maximum number of points in a fit. More points would include small sizes, at which the linear part of a quadratic cost
- * dominates.
+ * dominates. The fitted exponent would then be too low.
  */
 const FITTED_POINTS = 3;
 /**
@@ -54,8 +54,8 @@ const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + 
  * The fit uses the point with the highest cost and at most two points of the next smaller sizes. It excludes the larger sizes.
  * Their cost is lower because the server rejects such requests early.
  *
- * The fit starts no earlier than at the last point whose cost is too small to measure. For this point, the fit uses the smallest
- * measurable cost, which is higher than the actual cost. A higher cost at the first point can only reduce the slope, so the
+ * If some costs are too small to measure, the fit leaves out all points before the last of these points. It raises the cost of
+ * this point to the smallest measurable cost. A higher cost at the first point of the fit can only reduce the slope, so the
  * result is a lower bound. Returns undefined if fewer than two points remain.
  */
 export function growthExponent(points: readonly Point[]): number | undefined {

@@ -16,7 +16,7 @@ export interface Effort {
 
 /** Mean cost of a request that was sent several times. */
 export interface Cost {
-  /** Mean CPU time of all threads of the server. */
+  /** CPU time per request. It is the total of all threads of the server. */
   readonly milliseconds: number;
   /** Status of the last response. */
   readonly status: number;

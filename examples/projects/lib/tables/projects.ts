@@ -21,12 +21,15 @@ export interface Member {
 export const MAX_NAME_LENGTH = 100;
 export const PAGE_SIZE = 20;
 
-/** Schema of a request body and of a form. PostgreSQL can store every valid name. */
+/** Schema of a request body and of a form. `text` accepts only strings that PostgreSQL can store. */
 export const ProjectName = z.object({ name: text('name', MAX_NAME_LENGTH) }, 'Expected a JSON object');
 /** An internal user id or a user id of the identity provider. */
 export const NewMember = z.object({ user: text('user', 255) }, 'Expected a JSON object');
 
-/** Parses the id of a project. Throws a 404 if the id is not a UUID. PostgreSQL would reject such an id, which causes a 500. */
+/**
+ * Parses the id of a project. Throws a 404 if the id is not a UUID. Without this check, PostgreSQL would reject the id, and the
+ * response would be a 500.
+ */
 export function parseProjectId(id: string): string {
   const parsed = z.uuid().safeParse(id);
   if (!parsed.success) throw new HttpError(404, 'Not found');
@@ -105,7 +108,7 @@ export async function listMembers(userId: string, projectId: string): Promise<Me
   });
 }
 
-/** Finds a user by internal id or, if there is none, by identity-provider id. Returns the internal id of the user. */
+/** Returns the internal id of the user with this internal id or, if there is no such user, with this identity-provider id. */
 async function findUserId(eitherId: string): Promise<string | undefined> {
   const internal = z.uuid().safeParse(eitherId.toLowerCase()).data;
   const users = await database().user.findMany({

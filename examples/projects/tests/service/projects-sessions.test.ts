@@ -68,7 +68,7 @@ describe.each(WITHOUT_SESSION)('Requests with %s', (session, create) => {
   });
 });
 
-describe('The session of another user', () => {
+describe('Users that do not own the project', () => {
   test('A page whose component calls getUser shows the internal id of the signed-in user, and no project of another user', async () => {
     const { body } = await openPage(service, '/projects', token('user_eve'));
     expect(body).toContain(await userIdOf(service, 'user_eve'));
@@ -105,7 +105,7 @@ describe('Without the database', () => {
     expect(body).not.toMatch(/prisma|ECONNREFUSED/i);
   });
 
-  test('During a database outage, a cached user gets a 500 page', async () => {
+  test('During a database outage, a user whose id is cached gets a 500 for a page that reads a project', async () => {
     await withoutDatabase();
     expect((await openPage(service, page, token('user_ada'))).status).toBe(500);
   });
@@ -146,7 +146,7 @@ describe('The cost of a page whose components call getUser', () => {
     };
   };
 
-  test('A page whose components call getUser runs one cache GET for a cached user, and a GET, a SET and one SQL statement for an uncached user', async () => {
+  test('To find the user, a page whose components call getUser runs one cache GET for a cached user, and a GET, a SET and one SQL statement for an uncached user', async () => {
     const user = 'user_cost';
     await userIdOf(service, user);
     expect(await costOf(user)).toEqual({ commands: ['get'], statements: 0 });
@@ -155,7 +155,7 @@ describe('The cost of a page whose components call getUser', () => {
   });
 });
 
-test('The metric identity_link.registrations counts registrations by a page and by an action', async () => {
+test('The metric identity_link.registrations counts the registrations that a page or an action causes', async () => {
   const created = () =>
     receiver
       .metrics()

@@ -5,9 +5,9 @@ import type { Store } from './store';
 import { attemptDelivery, type WebhookEndpoint } from './webhook-attempt';
 
 /**
- * The webhook sender. It signs events and delivers them to the endpoint of an application. A delivery is pending while an
- * attempt is scheduled or in flight. The `status` of a pending delivery can be `delivered`, because `redeliver` keeps this
- * status.
+ * The webhook sender. It signs events and delivers them to the endpoint of an application. In these comments, a delivery is
+ * pending while an attempt is scheduled or in flight. Its `status` is then not always `pending`: a delivered event keeps the
+ * status `delivered` while `redeliver` sends it again.
  */
 export interface Webhooks {
   /** Stores an event and delivers it. The delivery waits while the endpoint is paused or missing. */
@@ -36,8 +36,8 @@ export interface Webhooks {
   /** Replaces the endpoint for later attempts. Undefined removes the endpoint. */
   setEndpoint(endpoint: WebhookEndpoint | undefined): void;
   /**
-   * Cancels all scheduled attempts, and schedules the pending deliveries of the store. The caller has replaced the data of the
-   * store.
+   * Cancels all scheduled attempts, and schedules the pending deliveries of the store. Must be called after the data of the
+   * store is replaced.
    */
   reschedule(): void;
   /** Aborts attempts in flight and starts no more. With a data file, pending deliveries continue after a restart. */

@@ -12,7 +12,7 @@ const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${iden
 /** Error of a Redis store for a key whose value is not a string. The store responded, so this is a miss, not a failure. */
 const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;
 
-/** Result of a cache read. After an `error`, the caller should not use the cache again for the same request. */
+/** Result of a cache read. After an `error`, a request should not wait for the cache again (up to 500 ms). */
 export type CacheResult =
   | { readonly outcome: 'hit'; readonly userId: string }
   | { readonly outcome: 'miss' | 'error' };

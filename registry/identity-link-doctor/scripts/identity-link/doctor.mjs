@@ -153,8 +153,8 @@ function requireOwnResponse(route, { status, headers }) {
 }
 
 /**
- * Sends a session token with an invalid signature and an unknown key id (`kid`). The reason for the 401 is the signature only
- * if the middleware uses CLERK_JWT_KEY. Otherwise, the middleware finds no key for the `kid`.
+ * Sends a session token with an invalid signature and an unknown key id (`kid`). If the middleware uses CLERK_JWT_KEY, the 401
+ * has the reason `token-invalid-signature`. Otherwise, the middleware finds no key for the `kid` and gives another reason.
  */
 async function checkSession(route, method) {
   const now = Math.floor(Date.now() / 1000);

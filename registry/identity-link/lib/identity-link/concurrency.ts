@@ -32,15 +32,15 @@ export function sqlStateOf(error: unknown): string | undefined {
 
 /**
  * SQLSTATEs of a statement that lost a race against another transaction: `40001` serialization failure, `40P01` deadlock,
- * `23505` unique violation. An insert with ON CONFLICT can get a `23505` while REINDEX CONCURRENTLY rebuilds the unique index,
- * or if the command `users:relink` of identity-link replaces the inserted id at the same time.
+ * `23505` unique violation. An insert with ON CONFLICT can get a `23505` while REINDEX CONCURRENTLY rebuilds the unique index.
+ * In identity-link, a trigger also raises `23505` if `users:relink` has just moved the user from the inserted id to another id.
  */
 const RETRYABLE_SQLSTATES: ReadonlySet<string | undefined> = new Set(['40001', '40P01', '23505']);
 const MAX_ATTEMPTS = 5;
 
 /**
- * Calls `work`, and calls it again if it lost a race against another transaction, up to five times in total. Does not wait
- * between the calls, because the next call finds the row of the other transaction, or waits for that transaction to end.
+ * Calls `work`, and calls it again if it lost a race against another transaction, up to five times in total. Does not
+ * pause, because the next call sees what the other transaction committed, or waits in the database until that transaction ends.
  */
 export async function retryOnConflict<T>(work: () => Promise<T>, attempt = 1): Promise<T> {
   try {

@@ -14,7 +14,7 @@ export class HttpError extends Error {
 
 /**
  * Schema of a string that PostgreSQL and JSON can represent: well-formed Unicode without NUL. `z.minLength` and `z.maxLength`
- * count code points. Does not change the string. `name` is the name of the field in the public error messages.
+ * count code points, not UTF-16 units. Does not change the string. `name` is the field's name in public error messages.
  */
 export const text = (name: string, maxLength: number) =>
   z.string({ error: `${name} must be a string` }).check(
@@ -33,7 +33,7 @@ export const text = (name: string, maxLength: number) =>
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // Applications copy this file (registry/). In TypeScript 5, `ReadableStream` by default has no iterator for `for await`.
+  // Uses a reader, because `for await` may not compile in an application that copies this code and uses TypeScript 5.
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   try {
     reader = request.body?.getReader();
@@ -100,7 +100,7 @@ export async function readJson<T>(request: Request, schema: z.core.$ZodType<T>):
   throw new HttpError(400, parsed.error.issues[0]?.message ?? notJson);
 }
 
-/** Result that a server action of `guardAction` returns. A component reads the result with `useActionState`. */
+/** Result of a server action that `guardAction` creates. A component reads the result with `useActionState`. */
 export type ActionResult<T> =
   | { readonly ok: true; readonly data: T }
   | {

@@ -15,8 +15,8 @@ export class CallError extends Error {
 const TIMEOUT_MILLISECONDS = 10_000;
 
 /**
- * Calls the server of the emulator's console. The console is the web page that loads this file. Returns the response body.
- * Throws a {@link CallError} if the call fails.
+ * Calls the server of the emulator's console. The console consists of this server and the web page that loads this file. Returns
+ * the response body. Throws a {@link CallError} if the call fails.
  * @param {'GET' | 'POST' | 'PATCH' | 'DELETE'} method
  * @param {string} path
  * @param {unknown} [body]

@@ -75,8 +75,8 @@ async function clear() {
 
 /**
  * Groups deliveries by user. Returns the groups and deliveries from the bottom of the page to the top, because {@link List}
- * shows the last row first. On the page, the group with the newest delivery is at the top. In each group, events about the user
- * are above events about sessions, even if they are older, so that new sessions do not push `user.created` down.
+ * shows the last row first. On the page, the group with the newest delivery is at the top. In each group, all events about the
+ * user are above all events about sessions. New sessions therefore do not push `user.created` down.
  * @param {readonly Delivery[]} all
  * @param {Model} model
  * @returns {Group[]}

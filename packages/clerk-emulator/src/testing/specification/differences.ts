@@ -43,8 +43,8 @@ const LEFT_OUT: readonly (Difference & { readonly reason: string })[] = [
 
 /**
  * Fields that the pinned clerk-js reads and the specification does not contain. A response without such a field is an
- * error. For protect checks, the specification contains the status `needs_protect_check` and a path, but no field and no
- * operation.
+ * error. The specification describes protect checks only in part. It contains the status `needs_protect_check` and a path
+ * without operations (HTTP methods), but no field.
  */
 const ADDED: readonly (Difference & { readonly schema: z.ZodType })[] = [
   {

@@ -95,7 +95,8 @@ const SPECIFIED: Readonly<Record<string, z.ZodType>> = {
 const UNSPECIFIED: Readonly<Record<string, z.ZodType>> = {
   // The OpenAPI document contains this operation without a body. clerk-js 6.34.1 reads `id`.
   'POST /v1/dev_browser': z.strictObject({ id: text }),
-  // clerk-js calls the next two operations. The OpenAPI document contains only the path for sign-ins, and no operation for it.
+  // clerk-js calls the next two operations. The OpenAPI document lists the first path without an operation, and does not list
+  // the second path.
   'PATCH /v1/client/sign_ins/:id/protect_check': signIn,
   'PATCH /v1/client/sign_ups/:id/protect_check': signUp,
   // The SDK calls this operation for handshakes in the nonce format.
