@@ -293,8 +293,8 @@ export const openApiDocument = () =>
       title: 'identity-link',
       version: '1',
       description: [
-        'Links users of the identity provider to internal user ids. The first request with a session, a call of ' +
-          "`/auth/v1/register` or the provider's webhook creates the link, whichever comes first.",
+        'Links users of the identity provider to internal user ids. The first of these creates the link: a request ' +
+          "with a session, a call of `/auth/v1/register` or the provider's webhook.",
         '`HEAD` is `GET` without the body. Query parameters have no effect. `x-elsewhere` lists the responses to other ' +
           'methods and to other paths below `/auth`, `/health`, `/users` and `/webhooks`. This document describes ' +
           'neither general HTTP headers, such as `date`, nor security headers.',
