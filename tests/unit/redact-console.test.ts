@@ -92,7 +92,7 @@ test.each(['x123', '123x', '123@E', 'alice'])(
   },
 );
 
-test('A text that a library prints is logged as the stack frames of the library, without the text', () => {
+test('If a library prints a text, the log contains the stack frames of the library instead of the text', () => {
   const { calls } = printed(function library(console) {
     console.warn('text');
   });

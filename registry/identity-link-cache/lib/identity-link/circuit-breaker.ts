@@ -35,7 +35,7 @@ export function circuitBreaker(options: BreakerOptions): Breaker {
   let isProbing = false;
 
   const recordFailure = (startedAt: number, error: unknown) => {
-    // A call that started before the last counted failure was concurrent with the call that failed then. It does not count.
+    // If concurrent calls fail together, only the first failure counts. The others started before this failure.
     if (openSince !== undefined || startedAt < lastFailureAt) return;
     lastFailureAt = now();
     consecutiveFailures += 1;
