@@ -73,7 +73,7 @@ test('forget() deletes the cached id before it deletes the row, after it deletes
   const result = await forget('user_gone', async () => steps.push('pause'));
   expect(result).toBe('forgotten');
   const changes = steps.filter((step) => !['BEGIN', 'SET', 'COMMIT'].includes(step));
-  // `reads` find the row and the previous ids of the user. WITH stores the hash in `forgotten_users`. The first DELETE removes
+  // `reads` find the row, and the provider ids that the user had before. WITH stores the hash in `forgotten_users`. The first DELETE removes
   // expired hashes, and the second DELETE removes the row. The last SELECT checks whether the user is linked again.
   const reads = ['SELECT', 'SELECT'];
   expect(changes).toEqual([
@@ -145,7 +145,7 @@ test('forget() for 0 days deletes the row of the user in `forgotten_users`', asy
   expect(await registerByIdentityProviderUserId('user_earlier')).toMatchObject({ created: true });
 });
 
-test('The database rejects a second key for the hash of forgotten ids, and links no user while there is no key', async () => {
+test('The database stores one secret key that hashes the ids of forgotten users, and links no user while this key is missing', async () => {
   const { pool } = database;
   await expect(pool.query(`INSERT INTO forgotten_users_key VALUES ('\\x00')`)).rejects.toThrow('single_row');
   const { rows } = await pool.query('DELETE FROM forgotten_users_key RETURNING key');

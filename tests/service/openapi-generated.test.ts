@@ -143,7 +143,7 @@ const arbitrary = fc
   })
   .map(({ body, ...sent }): Sent => (/^(?:GET|HEAD)$/.test(sent.method) ? sent : { ...sent, body }));
 
-/** Returns true if the service uses this request id of a client in its response. */
+/** Returns true if the service accepts this request id from a client and returns it in the response. */
 const isValidRequestId = (id: string | undefined) => id !== undefined && /^[A-Za-z0-9_.:-]{1,64}$/.test(id);
 
 async function sendAndValidate({ method, path, headers, body }: Sent) {
