@@ -4,7 +4,7 @@ import { deployMigrations, messageOfError } from '../lib/migrations/deploy';
 
 /**
  * Returns true if the role lacks the privilege to create, read or change `_prisma_migrations`, the table that records applied
- * migrations. Returns false if a migration failed, because deployMigrations() throws a plain Error in that case.
+ * migrations. Returns false if the SQL of a migration fails, because deployMigrations() then throws a plain Error.
  */
 function isPrivilegeError(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '42501'; // insufficient_privilege

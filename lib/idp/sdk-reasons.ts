@@ -1,7 +1,7 @@
 import type { UnauthenticatedReason } from '../errors/unauthenticated-reason';
 
 /**
- * Reasons of this service by the reason that the middleware of Clerk's SDK reports for a rejected credential. A reason of the
+ * Maps each reason for which the middleware of Clerk's SDK rejects a credential to a reason of this service. A reason of the
  * SDK that is not listed becomes `not-verified`. Examples are an error of the SDK, missing keys, and a reason that a later
  * version of the SDK adds. tests/unit/sdk-reasons.test.ts compares this list with the enumerations of the installed SDK.
  */

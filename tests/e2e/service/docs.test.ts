@@ -96,7 +96,7 @@ test('The docs page contains all descriptions, constants and field names of the 
     const plain = (text: string) => text.replaceAll('`', '').replace(/\s+/g, ' ').trim();
     const shown = plain((await page.locator('main').innerText()).replaceAll('`', ''));
     const { info, tags, paths, webhooks, components, 'x-elsewhere': elsewhere } = document;
-    // The keys of shared headers are internal to the document. The page shows the header names with the responses.
+    // The page shows the names of shared headers with the responses. It does not show their keys in `components.headers`.
     const { headers, ...named } = components;
     const shared = Object.values(headers).map((header) => ({ header }));
     const texts = collectTexts({ info, tags, paths, webhooks, named, shared, elsewhere });

@@ -30,7 +30,10 @@ export interface Instance {
 
 /** The content of a publishable key. */
 export interface PublishableKey {
-  /** True if a token in the query identifies a browser (development). False if a cookie identifies it (production). */
+  /**
+   * True for a development instance. It identifies a browser by a token in the query of the request. A production instance
+   * identifies a browser by a cookie.
+   */
   readonly development: boolean;
   readonly issuer: string;
   /** Suffix that the SDKs add to the cookie names of this instance. */
