@@ -48,7 +48,8 @@ export async function measureColdStart(
     const scenarios = await scenariosFor({ ...target, name: `${target.name}_cold` }, fixtures);
     const prepare = async (name: string, count = 1) =>
       (await scenarios.find((scenario) => scenario.name === name)?.prepare(count)) ?? [];
-    // Sends one request for each user of the scenario HIT, so that the measured requests of this scenario are cache hits.
+    // Sends one request for each user of the scenario HIT. The shared cache then contains their ids, so that the measured
+    // requests of this scenario are cache hits.
     const warm = await target.start(fixtures);
     const load = openLoad(warm, 1);
     await load.send(await prepare(HIT, 100));

@@ -73,8 +73,9 @@ test('forget() deletes the cached id before it deletes the row, after it deletes
   const result = await forget('user_gone', async () => steps.push('pause'));
   expect(result).toBe('forgotten');
   const changes = steps.filter((step) => !['BEGIN', 'SET', 'COMMIT'].includes(step));
-  // `reads` find the row, and the provider ids that the user had before. WITH stores the hash in `forgotten_users`. The first DELETE removes
-  // expired hashes, and the second DELETE removes the row. The last SELECT checks whether the user is linked again.
+  // The two statements of `reads` look up the row and the earlier provider ids of the user. WITH stores the hash in
+  // `forgotten_users`. The first DELETE removes expired hashes, and the second DELETE removes the row. The last SELECT checks
+  // whether the user is linked again.
   const reads = ['SELECT', 'SELECT'];
   expect(changes).toEqual([
     ...[...reads, 'DEL', 'WITH', 'DELETE', ...reads, 'DELETE'],

@@ -47,8 +47,8 @@ const provider = vi.spyOn(globalThis, 'fetch').mockImplementation(respond);
 afterAll(() => provider.mockRestore());
 
 /**
- * Runs the deletions that are due. Returns the result for each user. A run deletes the cache entry of a user again after a
- * pause, because a request in flight may have cached the id. `meanwhile` replaces this pause.
+ * Runs the deletions that are due. Returns the result for each user. A run deletes the cache entry of a user twice, with a
+ * pause between, because a request in flight may have cached the id. `meanwhile` replaces this pause.
  */
 async function run(meanwhile: () => Promise<unknown> = async () => undefined) {
   const results: Record<string, string> = {};

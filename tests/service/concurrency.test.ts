@@ -58,8 +58,9 @@ test('Concurrent registrations succeed in a database whose default isolation lev
       register(url(index), token, { identityProviderUserId }),
     );
     expect(await row.waiting(2)).toBe(true);
-    // The transaction of the lock has inserted the row. After its commit, each waiting insert fails with a serialization
-    // failure, because the snapshot of that insert is older than the commit. The service then retries the registration.
+    // `lockRow` inserted the row in a transaction that is still open, so that other inserts of the row wait. After the commit,
+    // each waiting insert fails with a serialization failure, because its snapshot is older than the commit. The service then
+    // retries the registration.
     await row.commit();
     expect(new Set((await Promise.all(responses)).map(({ status }) => status))).toEqual(new Set([200]));
   }

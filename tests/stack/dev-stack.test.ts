@@ -180,7 +180,7 @@ describe('Without environment variables, and with port 3000 in use', async () =>
     expect(created.status).toBe(201);
     await visit(browser, { url: app }, { expected: [/status of 404 .*\/no-such-page/] }, async (page) => {
       const expectNoIssues = async (path: string) => {
-        // The browser SDK starts after React has hydrated the page, so next dev has reported issues of the hydration by then.
+        // If React finds an issue while it hydrates the page, next dev shows the issue before the browser SDK has loaded.
         await page.waitForFunction('window.Clerk?.loaded');
         await page.locator('nextjs-portal').waitFor({ state: 'attached' });
         expect(await page.locator('nextjs-portal [data-issues-open]').allInnerTexts(), path).toEqual([]);
@@ -265,7 +265,7 @@ test.each([
   ['REDIS_URL', 'redis://me:hidden@127.0.0.1', 'no response'],
   ['KV_REST_API_URL', 'http://me:hidden@127.0.0.1', 'no response'],
 ] as const)(
-  'If the server that %s names is not running, the local stack exits and prints one line without a secret',
+  'If the server at the address in %s is not running, the local stack exits and prints one line without a secret',
   async (name, address, reason) => {
     const port = await freePort();
     const token = name === 'KV_REST_API_URL' ? { KV_REST_API_TOKEN: 'hidden' } : {};

@@ -136,7 +136,7 @@ test('A key that waits for a pending lookup is looked up as soon as that lookup 
   expect([await failed, await found]).toEqual(['no response', 2]);
 });
 
-test('If a second batch opens while a full batch waits, the second batch still accepts keys after the full batch is sent', async () => {
+test('A batch that was opened while a full batch waited still accepts keys after the full batch is sent', async () => {
   const find = batchLoader(lookUp);
   holdOne();
   void find('pending');

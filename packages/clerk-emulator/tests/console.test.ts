@@ -225,7 +225,7 @@ test('An open console page receives the changes when deliveries are paused, sent
   close();
 });
 
-test('A failure that the console adds is shown until a call has failed, and a failure that the console removes affects no call', async () => {
+test('The console shows an injected failure until a call has failed, and a failure that is removed before affects no call', async () => {
   const { until, next, close } = await connect(url);
   await next();
   const operation = 'GET /v1/environment';

@@ -88,7 +88,7 @@ describe('Without authorized parties', () => {
   });
 
   test.each(TOKENS)(
-    '%s gives the expected user or rejection reason without authorized parties, and the service makes no network call',
+    'Without authorized parties, %s gives the expected user or rejection reason, and the service makes no network call',
     async (_name, make, inHeader, inCookie = inHeader) => {
       const value = make();
       expect(await service.api(bearer(value)), 'in a header').toMatchObject(inHeader);
