@@ -10,8 +10,8 @@ const only = (name, packages, importers) => ({
 });
 
 /**
- * Regular expressions for the modules at the top level of lib. BASE matches env.ts, log.ts and process-state.ts. Modules of all
- * layers above BASE may import them. ENTRY_POINTS matches all other modules at the top level. Routes import these modules.
+ * Regular expressions for the modules at the top level of lib. BASE matches env.ts, log.ts and process-state.ts, which form a
+ * low layer (see `layers`). ENTRY_POINTS matches all other modules at the top level. Routes import these modules.
  */
 const BASE = '[^/]+(?<=/(?:env|log|process-state))\\.ts$';
 const ENTRY_POINTS = '[^/]+(?<!/(?:env|log|process-state))\\.ts$';

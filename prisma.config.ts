@@ -1,13 +1,14 @@
 import { defineConfig } from 'prisma/config';
 
 // Prisma's CLI downloads its schema engine before `generate`, `validate` and `format`, although these commands do not use the
-// engine. The CLI skips the download if PRISMA_SCHEMA_ENGINE_BINARY names any executable. `prisma migrate` needs the engine.
+// engine. The CLI skips the download if PRISMA_SCHEMA_ENGINE_BINARY is the path of an executable. `prisma migrate` needs the
+// engine.
 const needsNoEngine = ['generate', 'validate', 'format'].some((command) => process.argv.includes(command));
 if (needsNoEngine) process.env['PRISMA_SCHEMA_ENGINE_BINARY'] ??= process.execPath;
 if (process.argv.includes('migrate') && !process.env['PRISMA_SCHEMA_ENGINE_BINARY']) {
   process.stderr.write(
     'prisma migrate downloads its engine from binaries.prisma.sh. If that host is unreachable, write prisma/migrations/<time>_<name>/migration.sql ' +
-      'by hand and run npm run db:deploy. If a migration fails, set rolled_back_at in its row in _prisma_migrations instead of prisma migrate resolve.\n',
+      'by hand and run npm run db:deploy. If a migration fails, set rolled_back_at in the row of the migration in _prisma_migrations. `prisma migrate resolve` also needs the engine.\n',
   );
 }
 

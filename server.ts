@@ -34,7 +34,7 @@ const projectFolder = path.dirname(import.meta.dirname);
  */
 const buildFolder = path.resolve(process.env['NEXT_DIST_DIR'] ?? import.meta.dirname);
 
-/** Maximum duration of a shutdown. It is below 10 s, after which platforms send SIGKILL. */
+/** Maximum duration of a shutdown. It is below 10 s, because platforms send SIGKILL after 10 s. */
 const SHUTDOWN_MS = 9_000;
 /** Maximum time to complete the requests in flight: 8 s for a registration (lib/register.ts) and 500 ms for a cache call. */
 const DRAIN_MS = 8_500;

@@ -17,7 +17,8 @@ const isUsageError = (error: unknown) =>
 
 /**
  * Error classes whose messages safeMessage() always returns. This project uses these classes only for messages without secrets.
- * Subclasses are not included. The database client, drivers and parsers throw them, and their messages may contain values.
+ * Subclasses are not included, because the database client, drivers and parsers throw subclasses whose messages may contain
+ * secrets.
  */
 const SAFE_ERRORS: readonly unknown[] = [Error, TransientError, InvalidEnvironmentError];
 

@@ -25,7 +25,7 @@ const COLORS = { ok: 32, skipped: 90, warning: 33, failure: 31 } as const;
 
 /** Returns the origin of `url`, the value of the `--url` option. Throws a UsageError if the service cannot be at this URL. */
 function parseOrigin(url: string): string {
-  // `none:` replaces a text that is not a URL. The check of the protocol rejects it.
+  // `none:` replaces a text that is not a URL, so that the check of the protocol rejects the text.
   const { href, origin, protocol, hostname } = new URL(URL.canParse(url) ? url : 'none:');
   if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(hostname)))
     throw new UsageError('Invalid --url: use an https:// URL, or an http:// URL on this machine.');

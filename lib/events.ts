@@ -31,7 +31,7 @@ export interface EventContext extends Delivery {
   isNewest(subject: string, time?: number): Promise<boolean>;
 }
 
-/** Parses the data of an event and returns the work for its transaction. */
+/** Parses the data of an event. Returns the function that runs in the transaction of the event. */
 export type EventHandler = (data: unknown) => (context: EventContext) => Promise<unknown>;
 
 /** Handlers by event type. */
@@ -91,8 +91,8 @@ async function storeSubject(transaction: Transaction, subject: string, time: num
 }
 
 /**
- * Deletes rows that are older than 30 days, up to ten from each table. Each message usually adds at most one row to each table
- * and deletes up to ten, so the tables stay small. Skips rows that another transaction is deleting.
+ * Deletes rows that are older than 30 days, up to ten from each table. A message usually adds only one row to each table, so
+ * the tables stay small. Skips rows that another transaction is deleting.
  */
 const deleteExpired = (transaction: Transaction) => transaction.$executeRaw`
   WITH messages AS (

@@ -48,8 +48,8 @@ export interface RequestLogFields {
   /** Result of the lookup of the caller's internal id in the cache. `bypass` means that the cache call failed. */
   cache?: 'hit' | 'miss' | 'bypass';
   /**
-   * Result of the registration that lib/guard.ts ran for the caller. Absent, for example, if the cache contained the caller's
-   * id.
+   * Result of the registration that lib/guard.ts ran for the caller. A registration links a user of the identity provider to an
+   * internal id. Absent, for example, if the cache contained the caller's id.
    */
   caller?: 'created' | 'existing';
   /**

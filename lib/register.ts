@@ -13,7 +13,10 @@ export interface Registration {
   readonly created: boolean;
 }
 
-/** Returns the value for logs and telemetry: `forgotten` if an operator has deleted the user or a previous id has expired. */
+/**
+ * Returns the value for logs and telemetry. It is `forgotten` if an operator has deleted the user, or for an expired previous
+ * id. A previous id is a provider id that the command `users:relink` has replaced with another id of the same user.
+ */
 export const outcomeOf = (registration: Registration | undefined): 'created' | 'existing' | 'forgotten' => {
   if (registration === undefined) return 'forgotten';
   return registration.created ? 'created' : 'existing';
@@ -32,7 +35,7 @@ const findUserId = batchLoader(linkedUserIds);
 
 /**
  * Returns the link for the `userId` that a lookup found. The lookup finds null for an expired previous id, and this function
- * then returns undefined. A previous id is a provider id from which an operator has moved the user (`users:relink`).
+ * then returns undefined.
  */
 const existingLink = (userId: string | null): Registration | undefined =>
   userId === null ? undefined : { userId, created: false };

@@ -1,5 +1,5 @@
 // The outline of the input fields in the identity provider's components has too little contrast (WCAG 1.4.11), so these rules
-// replace the outline. `&&` repeats the class in the selector. A rule then has a higher specificity than the component's rule.
+// replace the outline. `&&` repeats the class in the selector, so that the rule has a higher specificity than the component's.
 const field = {
   '&&[data-variant]': { boxShadow: '0 0 0 1px var(--line-strong)' },
   '&&[data-variant]:focus': { boxShadow: '0 0 0 2px var(--brand)' },

@@ -13,8 +13,8 @@ const isCodeStep = () => window.location.pathname.includes('/verify');
 function onNavigation(callback: () => void): () => void {
   if (!('navigation' in window)) return () => {};
   const { navigation } = window;
-  // When Next.js navigates, the browser fires the event while React commits an update. React rejects state changes during the
-  // commit, so `callback` runs later.
+  // When Next.js navigates, the browser fires `currententrychange` while React commits an update. React rejects state changes
+  // during the commit, so `callback` runs later.
   const onChange = () => queueMicrotask(callback);
   navigation.addEventListener('currententrychange', onChange);
   return () => navigation.removeEventListener('currententrychange', onChange);

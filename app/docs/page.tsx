@@ -75,7 +75,7 @@ const credentials = Object.entries(api.securitySchemes).map(([name, scheme], _, 
 });
 
 const values = Object.entries(api.schemas)
-  // A schema with properties describes a body. The operations show the bodies.
+  // Omits schemas with properties. They describe bodies, which the page shows in the section of each operation.
   .filter(([, { properties }]) => Object.keys(properties).length === 0)
   .map(([name, schema]) => {
     const { type, minLength = 0, maxLength } = schema;

@@ -59,7 +59,7 @@ const Memory = z.object({
   /** Memory after one request from each of many new users. Measured only for the service. */
   afterMegabytes: z.number().optional(),
 });
-/** Client CPU time of one statement through the pg pool and through Prisma. */
+/** CPU time that the database client uses for one statement, through the pg pool and through Prisma. */
 const Statement = z.object({
   statement: z.string(),
   poolMicroseconds: z.number(),

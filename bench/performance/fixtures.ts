@@ -9,7 +9,7 @@ import { launch } from './launch';
 export interface Fixtures {
   readonly databaseUrl: string;
   readonly pool: Pool;
-  /** URL of the cache for the Redis protocol. */
+  /** `redis://` URL of the cache. */
   readonly redisUrl: string;
   /**
    * URL and token of the cache for @vercel/kv, the KV client of the service. This client sends Redis commands to a REST server,

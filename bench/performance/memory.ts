@@ -31,7 +31,7 @@ export async function measureMemory(
   const targets: NonNullable<Figures['memory']>['targets'] = [];
   for (const target of [bare, tutorial, service]) {
     const server = await start(target);
-    // User ids contain the name of the target. The suffix makes them differ from the ids that other measurements use.
+    // User ids contain the name of the target. The suffix `_memory` makes them differ from the ids of other measurements.
     const scenarios = target.hasRoutes
       ? await scenariosFor({ ...target, name: `${target.name}_memory` }, fixtures)
       : [];

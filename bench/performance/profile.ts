@@ -17,7 +17,7 @@ const SAMPLE_REQUESTS = 3_000;
 /** Interval between two samples of the profiler. */
 const INTERVAL_MICROSECONDS = 200;
 
-/** Names of the scenarios that this file measures on the service. */
+/** Names of the scenarios (kinds of requests) that this file measures on the service. */
 const SCENARIOS = ['hit, bearer, known credential', 'hit, bearer, each credential new'];
 
 const Profile = z.object({
@@ -52,7 +52,7 @@ function readSourceMap(url: string): SourceMap {
   return sourceMap;
 }
 
-/** Returns the owner of a function in a bundle. The path of the original file in the source map determines the owner. */
+/** Returns the owner of a function in a bundle, such as Next.js, according to the path of the source file in the source map. */
 function findOwnerInBundle({ url, lineNumber, columnNumber }: Frame): string {
   const entry = readSourceMap(url).findEntry(lineNumber, columnNumber);
   const source = 'originalSource' in entry ? decodeURIComponent(entry.originalSource) : '';
@@ -117,8 +117,8 @@ export async function measureProfile(
   fixtures: Fixtures,
   start: (target: Target) => Promise<Server>,
 ): Promise<NonNullable<Figures['profile']>> {
-  // User ids contain the name of the target (the measured server). Other measurements may already have inserted users with the
-  // name of the service, so this function uses the name `profiled`.
+  // User ids contain the name of the target (the measured server). Other measurements may already have inserted users whose ids
+  // contain `service`, so this function uses the name `profiled`.
   const scenarios = await scenariosFor({ ...service, name: 'profiled' }, fixtures);
   const serviceScenarios = scenarios.filter(({ name }) => SCENARIOS.includes(name));
   const profiled = [

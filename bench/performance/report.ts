@@ -93,7 +93,7 @@ function storageSection({ tables, cache }: NonNullable<Figures['storage']>): str
   ];
 }
 
-/** Names of sections on the page, if they differ from the option `--sections`. */
+/** Names of the sections whose name on the page differs from the name in the option `--sections`. */
 const NAMES: Readonly<Record<string, string>> = {
   profile: 'CPU time by owner',
   growth: 'more users',

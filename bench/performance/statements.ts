@@ -8,8 +8,8 @@ import type { Fixtures } from './fixtures';
 const CALLS = 500;
 
 /**
- * Statements of a registration, from lib/linking/links.ts. `INSERT` passes NULL as the time at which the session token
- * was issued, as in a registration without a session token.
+ * Statements of a registration, which inserts the row of a user. The statements are those of lib/linking/links.ts. As in a
+ * registration without a session token, `INSERT` passes NULL to `forgotten_until` instead of the issue time of the token.
  */
 export const LOOK_UP = `SELECT identity_provider_user_id AS "user", id FROM public.users
     WHERE identity_provider_user_id = ANY ($1::text[])

@@ -68,7 +68,7 @@ async function measureCost(pid: number, call: (index: number) => Promise<unknown
   };
 }
 
-/** Measures the size of the table `users` and the cost of the statements of a registration. */
+/** Measures the size of the table `users`, and the cost of the statements that look up and insert a user. */
 async function measureTable(client: PoolClient, users: number): Promise<Storage['tables'][number]> {
   await client.query('VACUUM ANALYZE users');
   const [bytes] = Sizes.parse(
@@ -153,9 +153,10 @@ async function measureCache(fixtures: Fixtures): Promise<Storage['cache']> {
 }
 
 /**
- * Measures the cache. Then inserts rows into the table `users` up to each of `sizes`, in ascending order, and measures the table.
- * A measurement of the table inserts `CALLS` more rows, which stay. At each later size, the table therefore has slightly more
- * rows than the size. Empties the tables `users` and `previous_ids` before the first and after the last measurement of the table.
+ * Measures the cache. Then inserts rows into the table `users` up to each of `sizes`, in ascending order, and measures the
+ * table. Each measurement of the table also inserts `CALLS` rows and does not delete them, so from the second size on, the
+ * table has slightly more rows than the size. Empties the tables `users` and `previous_ids` before the first and after the last
+ * measurement of the table.
  */
 export async function measureStorage(fixtures: Fixtures, sizes: readonly number[]): Promise<Storage> {
   const cache = await measureCache(fixtures);

@@ -34,8 +34,8 @@ function parseDate(since: string): Date {
 }
 
 /**
- * Returns the id of a run. The state file contains this id. A run continues only with a state file of the same secret key,
- * database and `--since`.
+ * Returns the id of a run, which the state file contains. A run continues an interrupted run only if both have the same secret
+ * key, database and `--since`, and therefore the same id.
  */
 function runId(secretKey: string, databaseUrl: string, since: Date | undefined): string {
   const { host, pathname } = new URL(databaseUrl);

@@ -4,9 +4,9 @@ import { type ExitCode, safeMessage } from '../command';
 const RETRY = { seconds: 30 };
 
 /**
- * Maps each result to its outcome and the reason. The command counts the outcomes, and prints the outcome and the reason in the
- * receipt. `kept`: the user is not deleted. `pending`: the provider no longer has the user, and a later run repeats the
- * deletion. If the user has been linked again, the later run deletes the new link.
+ * Maps each result of a deletion to its outcome and the reason. The command prints both for each user, and counts the outcomes.
+ * `kept`: the user is not deleted. `pending`: the provider no longer has the user, and a later run repeats the deletion. If the
+ * user has been linked again (has a new row in `users`), the later run deletes the new link.
  */
 const OUTCOMES: Readonly<
   Record<ForgetDueStep['result'], readonly ['forgotten' | 'kept' | 'pending', reason: string]>
@@ -21,9 +21,9 @@ const OUTCOMES: Readonly<
 };
 
 /**
- * Deletes ("forgets") all users whose pending deletion is due (docs/users.md). Prints a receipt for each user, and at the end
- * the number of users with each outcome. A receipt contains the first digits of the hash of the provider's id, as stored in
- * `forgotten_users`, and the internal id or `not linked`. It does not contain the provider's id. For `days` days after the
+ * Deletes ("forgets") all users whose scheduled deletion is due (docs/users.md). Prints a line for each user (the receipt), and
+ * at the end the number of users with each outcome. A receipt contains the internal id or `not linked`. It does not contain the
+ * provider's id, but the first digits of the hash of this id, as stored in `forgotten_users`. For `days` days after the
  * deletion, a late webhook event does not link the user again.
  */
 export async function forgetDueUsers(days: number): Promise<ExitCode> {

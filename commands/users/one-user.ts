@@ -24,7 +24,10 @@ export function onlyId(words: readonly string[]): string {
   return id;
 }
 
-/** Returns the link with this internal id or provider's id, or undefined. Throws if the id belongs to two different links. */
+/**
+ * Returns the link (the row of a user) with this internal id or provider's id, or undefined. Throws if the id belongs to two
+ * different links.
+ */
 export async function linkOf(eitherId: string): Promise<Link | undefined> {
   const [link, other] = await findLinks(eitherId);
   if (other !== undefined)

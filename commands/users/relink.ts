@@ -38,8 +38,8 @@ function readMapFile(path: string): CheckedMap {
 }
 
 /**
- * Reads the map of old and new ids from the one source that the options name. Returns the map, and the id of the run that
- * applies this map.
+ * Reads the map of old and new ids from a file, the provider or the journal of a run. The options must select exactly one of
+ * these sources. Returns the map, and the id of the run that applies this map.
  */
 async function readSource(
   { map, 'external-id': external, rollback }: { map?: string; 'external-id': boolean; rollback?: string },
@@ -89,7 +89,7 @@ async function main(): Promise<ExitCode> {
   const { lines } = source;
   const figures = { toMove: 0, alreadyMoved: 0, collisions: [...source.collisions] };
 
-  /** Checks the lines, or moves the users. Returns false if it stopped early. */
+  /** Checks the lines or, without `dryRun`, moves the users to their new ids. Returns false if an error stopped it early. */
   const runAll = async (options: Pick<RelinkOptions, 'dryRun'>): Promise<boolean> => {
     let done = 0;
     try {

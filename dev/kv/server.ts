@@ -148,8 +148,8 @@ type Encode = (value: unknown) => unknown;
 
 function encodeReply(reply: KvReply, encode: Encode): KvReply {
   if ('error' in reply) return reply;
-  // Clients request base64 because JSON cannot represent all byte sequences. Upstash then encodes each string in the result, but
-  // does not encode a result that is just OK.
+  // If a client requests base64, Upstash encodes each string in the result, but not a result that is just OK. Clients request
+  // base64 because JSON cannot represent all byte sequences.
   return { result: reply.result === 'OK' ? 'OK' : (encode(reply.result) ?? null) };
 }
 

@@ -84,7 +84,7 @@ export async function startPostgres(options: PostgresOptions): Promise<EmbeddedP
   // Registers the server with the watchdog (watchdog.mjs), a process that ends the server when this process ends. `launch` has
   // already registered its own server, and a second registration has no effect.
   const release = killOnExit(server.pid, 'SIGINT');
-  // Marks the folder as used by this process. `findRunning` in another process reads this file.
+  // The file `owner` marks the folder as used by this process. `findRunning` in another process reads the file.
   writeFileSync(path.join(cluster.folder, 'owner'), String(process.pid));
 
   const url = (database: string) => connectionString(cluster, server.port, database);

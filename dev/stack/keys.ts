@@ -18,10 +18,10 @@ export interface LocalKeys {
 }
 
 /**
- * Returns the keys in `file`. Creates the file with random keys if it does not exist. `style` selects the keys of a development
- * instance (`test`) or of a production instance (`live`). The keys stay the same across restarts, so that browsers stay signed
- * in: the names of the session cookies contain a hash of the publishable key. Throws if the file does not contain the keys of a
- * local stack.
+ * Returns the keys in `file`. Creates the file with random keys if it does not exist. `style` selects the key format: that of a
+ * development instance (`test`) or of a production instance (`live`) of the identity provider. The keys stay the same across
+ * restarts, so that browsers stay signed in: the names of the session cookies contain a hash of the publishable key. Throws if
+ * the file does not contain the keys of a local stack.
  */
 export function localKeys(file: string, style: 'test' | 'live'): LocalKeys {
   if (!existsSync(file)) create(file);

@@ -138,8 +138,8 @@ async function main(): Promise<void> {
       if (count === 3) process.exit(130);
     });
   }
-  // If the shell has not replaced itself, it is the parent of this process. A SIGTERM from npm may then end only the shell. A
-  // new parent process id means that the parent has ended, so this process stops too.
+  // If the shell has not replaced itself with this program, the shell is the parent of this process, and a SIGTERM from npm may
+  // end only the shell. A new parent process id means that the parent has ended, so this process stops too.
   const parent = process.ppid;
   setInterval(() => {
     if (process.ppid !== parent) interruption.abort(new Error('interrupted'));

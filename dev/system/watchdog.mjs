@@ -1,7 +1,8 @@
-// Runs as a separate process, which processes.ts starts. Each line of standard input adds a process to the list (`+ pid
-// signal`) or removes it from the list (`- pid`). Standard input closes when the parent process ends. This program then
-// sends each process in the list its signal. After 8 s, processes that still run get SIGKILL. This file is plain JavaScript, so
-// that the program starts quickly and has no dependencies.
+// Terminates other processes when its parent process ends. processes.ts starts this program as a separate process. Each line of
+// standard input adds a process to the list of watched processes (`+ pid signal`) or removes it from the list (`- pid`).
+// Standard input closes when the parent process ends. This program then sends each process in the list the signal from its
+// line. After 8 s, processes that still run get SIGKILL. This file is plain JavaScript, so that the program starts quickly and
+// has no dependencies.
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 

@@ -13,8 +13,9 @@ import * as schemas from './schemas';
  *
  * An operation lists every possible response to its method and path. OpenAPI's `default` response is not used, so each
  * operation also lists the responses that the HTTP server can send to any request (400, 408, 417, 431). The extension field
- * `x-elsewhere` lists the responses, such as 404 and 405, to other methods and to other paths below the path prefixes of the
- * API. The tests check that this document describes each API response that they receive.
+ * `x-elsewhere` lists the responses to requests that match no operation, such as a 404 for an unknown path or a 405 for another
+ * method. It covers only paths below the path prefixes of the API. The tests check that this document describes each API
+ * response that they receive.
  */
 
 const ID_FORMAT =
@@ -293,8 +294,8 @@ export const openApiDocument = () =>
       title: 'identity-link',
       version: '1',
       description: [
-        'Links users of the identity provider to internal user ids. The first of these creates the link: a request ' +
-          "with a session, a call of `/auth/v1/register` or the provider's webhook.",
+        'Links users of the identity provider to internal user ids. A request with a session, a call ' +
+          "of `/auth/v1/register` and the provider's webhook each create the link if it does not exist yet.",
         '`HEAD` is `GET` without the body. Query parameters have no effect. `x-elsewhere` lists the responses to other ' +
           'methods and to other paths below `/auth`, `/health`, `/users` and `/webhooks`. This document describes ' +
           'neither general HTTP headers, such as `date`, nor security headers.',

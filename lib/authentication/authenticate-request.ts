@@ -15,9 +15,9 @@ export type ResolveUserId = (
  * Returns the authenticated context of a request. Returns undefined if `port` finds no verified user, if the user id is empty,
  * or if `resolveUserId` returns undefined. Passes errors of `port` and of `resolveUserId` through.
  *
- * Checks the session and resolves the internal id in the same way as the guard (docs/contract.md, 5.2, rules 2 and 3). Does not
- * check the format of the identity-provider user id. The routes of this service call `guard` (lib/guard.ts) instead. This
- * function is for programs without Next.js, such as a queue worker. lib/idp/authentication-adapter.ts implements `port` with
+ * This function is for programs without Next.js, such as a queue worker. The routes of this service call `guard` (lib/guard.ts)
+ * instead. Both check the session and resolve the internal id in the same way (docs/contract.md, 5.2, rules 2 and 3). This
+ * function does not check the format of the identity-provider user id. lib/idp/authentication-adapter.ts implements `port` with
  * the provider's SDK.
  */
 export async function authenticateRequest(

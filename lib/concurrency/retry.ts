@@ -16,8 +16,8 @@ export class TransientError extends Error {
 /** Limits and callbacks of `retry`. */
 export interface RetryOptions {
   /**
-   * A delay that the server did not request must end within this time after the start. Each requested pause extends this time
-   * by its length.
+   * Time limit for retries. `retry` gives up if its next backoff delay would end after the limit. Pauses that the server
+   * requested do not count toward the limit.
    */
   readonly seconds: number;
   /** Called before each delay with the message of the error and the length of the delay. */

@@ -18,7 +18,7 @@ import {
 } from './check';
 import { ENV_GROUPS, tryParse } from './variables';
 
-/** Expiry of the test key if the doctor (`npm run doctor`) cannot delete it. */
+/** Lifetime of the cache entry that the doctor (`npm run doctor`) writes as a test, if the doctor cannot delete the entry. */
 const KEY_TTL_SECONDS = 60;
 const ROUNDS = 5;
 

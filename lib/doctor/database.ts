@@ -257,10 +257,10 @@ async function checkPooler({ announcedProcess, process, maxConnections }: Facts)
 const Process = z.tuple([z.object({ pid: z.number() })]);
 
 /**
- * Returns true if a PostgreSQL process serves both connections, or if the process of the first connection changes. Without
- * transaction pooling, neither happens, because each connection has a process of its own. A pooler does not change the process
- * of a connection during a transaction. The second connection therefore keeps its process while the first connection is queried
- * again.
+ * Opens two connections. Returns true if one PostgreSQL process serves both, or if the process of the first connection changes.
+ * Without transaction pooling, neither happens, because each connection has a process of its own. The second connection is in a
+ * transaction, during which a pooler does not change its process. The second connection therefore keeps its process while the
+ * first connection is queried again.
  */
 const poolsByTransaction = (): Promise<boolean> =>
   withConnection((one) =>

@@ -56,7 +56,7 @@ export function checkVariables(source: NodeJS.ProcessEnv): NamedCheck[] {
   }
 }
 
-/** Parses some of the variables. Returns undefined if one is invalid, because the results of checkVariables() describe it. */
+/** Parses a group of variables. Returns undefined if one is invalid, because checkVariables() already reports this error. */
 export function tryParse<T>(group: z.ZodMiniType<T>): T | undefined {
   try {
     return parseEnvironmentSubset(group);

@@ -54,8 +54,8 @@ function checkLimits(texts: readonly string[]): void {
 /** Decodes a value as Next.js does. A field whose name is a number contains a part of the value, in JSON. */
 async function decode(fields: FormData): Promise<unknown> {
   const parts = [...fields].filter(([name]) => !Number.isNaN(Number(name)));
-  // Next.js runs an action with another decoder (`decodeReplyFromBusboy`), which also reads a field such as `0x0` as the part
-  // 0. `decodeReply` below does not, so this value would not be checked.
+  // Rejects a field name such as `0x0`. Next.js runs an action with another decoder (`decodeReplyFromBusboy`), which reads this
+  // field as part 0. `decodeReply` below does not read the field, so the action would get a value that was not checked.
   if (parts.some(([name]) => name !== String(Number(name))))
     throw new TypeError('A field name is not a decimal number');
   checkLimits(parts.map(([, part]) => (typeof part === 'string' ? part : '')));

@@ -46,9 +46,9 @@ export type Authenticate = (
 /**
  * Creates the function that authenticates API requests with the SDK's middleware. The function caches verified sessions.
  *
- * The auth state is the same for every request without a credential, so the function gets this state from the SDK once and
- * reuses it. If the SDK fails to process a credential, the function returns this state with the reason `not-verified`. The
- * function rejects if the SDK cannot supply this state.
+ * All requests without a credential have the same auth state, the signed-out state. The function gets the signed-out state from
+ * the SDK once and reuses it. If the SDK fails to process a credential, the function returns the signed-out state with the
+ * reason `not-verified`. The function rejects if the SDK cannot supply the signed-out state.
  */
 export function authenticator(sdk: NextMiddleware, warn: (fields: object) => void): Authenticate {
   const sessions = sessionCache();

@@ -50,7 +50,7 @@ export async function insertLinks(
 /**
  * SQLSTATEs of a statement that lost a race against another transaction: `40001` serialization failure, `40P01` deadlock,
  * `23505` unique violation. An insert with ON CONFLICT can get a `23505` while REINDEX CONCURRENTLY rebuilds the unique index.
- * In identity-link, a trigger also raises `23505` if `users:relink` has just moved the user from the inserted id to another id.
+ * In the identity-link service, a trigger also raises `23505` if `users:relink` has just replaced the inserted id.
  */
 const RETRYABLE_SQLSTATES: ReadonlySet<string | undefined> = new Set(['40001', '40P01', '23505']);
 const MAX_ATTEMPTS = 5;

@@ -23,10 +23,10 @@ export function checkActionHeaders(header: (name: string) => string | null | und
   const origin = header('origin') ?? undefined;
   // Next.js compares the origin with these hosts.
   const hosts = [header('x-forwarded-host')?.split(',')[0]?.trim(), header('host')];
-  const isOwnOrigin =
+  const isSameOrigin =
     /^(?:same-origin|none)$/.test(header('sec-fetch-site') ?? 'none') &&
     (origin === undefined || (URL.canParse(origin) && hosts.includes(new URL(origin).host)));
   const isAction = id === undefined ? FORM.test(contentType) : ACTION_ID.test(id) && CALL.test(contentType);
-  if (!isOwnOrigin || !isAction || !/^\d+$/.test(length)) return 'not-an-action';
+  if (!isSameOrigin || !isAction || !/^\d+$/.test(length)) return 'not-an-action';
   return Number(length) > MAX_ACTION_BYTES ? 'too-large' : 'action';
 }

@@ -17,8 +17,9 @@ function describePrinted(error: Error): object {
 
 const LOG_EVERY_MS = 60_000;
 /**
- * Maximum number of origins that `lineLimiter` stores. Before it would store more, it deletes all origins and their counts. The
- * libraries print lines at far fewer places in their code, so this limit is normally not reached.
+ * Maximum number of origins (places in the code that print lines) that `lineLimiter` stores. If a new origin would exceed this
+ * limit, `lineLimiter` first deletes all origins and their counts. The libraries print lines at far fewer places, so the limit
+ * is normally not reached.
  */
 const MAX_ORIGINS = 100;
 

@@ -12,8 +12,8 @@ import { databasePool } from '../telemetry/database-pool';
 
 /**
  * Maximum time to open a connection. This time includes the start of a database that scales to zero, which may take several
- * seconds. In a burst of requests, also the maximum wait for a free connection. The limit is below the deadline of a
- * registration (lib/register.ts).
+ * seconds. In a burst of requests, this is also the maximum wait for a free connection. The limit is below the deadline of a
+ * registration, which links a user to an internal id (lib/register.ts).
  */
 const CONNECT_TIMEOUT_MS = 7_000;
 /** Maximum wait for a query. No other limit ends a query on a connection whose packets are lost. */

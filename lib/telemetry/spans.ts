@@ -8,7 +8,7 @@ export const SCOPE = 'identity-link';
 const METHOD = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)$/;
 /** Returns a standard HTTP method unchanged, and `_OTHER` for any other text. */
 export const methodOf = (method: string): string => (METHOD.test(method) ? method : '_OTHER');
-/** A span type, the name of a client, an error class, an outcome or a status. */
+/** Format of a span type, the name of a client, an error class, an outcome or a status. */
 const WORD = /^(?:[A-Za-z]{1,40}(?:\.[A-Za-z]{1,40})?|\d{3})$/;
 const HOST = /^[A-Za-z0-9.:[\]-]{1,255}$/;
 

@@ -28,7 +28,10 @@ export interface Telemetry {
     outcomeOf: (result: T) => SpanOutcomes[S],
   ): Promise<T>;
   recordRequest(request: CompletedRequest): void;
-  /** Records the registration of a user by a page or a server action. Has no effect if `fields` contain no registration. */
+  /**
+   * Records the result of a registration, which links a user to an internal id, by a page or a server action. Has no effect if
+   * `fields` do not contain such a result.
+   */
   recordPageUser(fields: RequestLogFields): void;
   /** Records the age of a verified event. `createdAt` is the time of the event, in milliseconds since 1970. */
   recordEvent(createdAt: number): void;

@@ -21,9 +21,9 @@ export interface ExportedUser {
 export type ExportUser = (user: ExportedUser) => Promise<Readonly<Record<string, unknown>>>;
 
 /**
- * Returns all data of a user: the link, the previous ids, the cached id, the expiry of the entry that `users:forget` stored,
- * the time of a pending deletion, the rows of `webhook_subjects` for each id, and the result of `exportOwn`. Changes nothing.
- * Rejects if some of these data cannot be read.
+ * Returns all data of a user: the link, the previous ids, the cached id, the expiry of the user's entry in `forgotten_users`
+ * (if an operator has deleted the user), the time of a pending deletion, the rows of `webhook_subjects` for each id, and the
+ * result of `exportOwn`. Changes nothing. Rejects if some of these data cannot be read.
  */
 export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Promise<object> {
   const { userId = null, identityProviderUserId, previousIds } = user;

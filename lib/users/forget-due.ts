@@ -4,7 +4,7 @@ import { type ForgetResult, forget } from './forget';
 import { completeDeletion, type DueDeletion, dueDeletions } from './pending-deletions';
 
 /**
- * Result for a user, in addition to the results of `forget`:
+ * Result for a user, in addition to the results of `forget`, which deletes the link of the user:
  * - `restored`: the provider has a user with this id again, so `forget` was not called.
  * - `moved`: an operator has moved the user to another id at the provider (`users:relink`), so `forget` was not called.
  * - `failed`: `forget` threw `error`.

@@ -9,8 +9,9 @@ import { uncache } from './uncache';
 /**
  * Result of `forget`:
  * - `forgotten`: the user is deleted.
- * - `referenced`: a foreign key without ON DELETE CASCADE or SET NULL refers to the row, so the row is not deleted.
- * - `relinked`: the row is deleted, but a registration has linked the user again (`forget` lists the causes).
+ * - `referenced`: a foreign key without ON DELETE CASCADE or SET NULL refers to the row of the user, so the row is not deleted.
+ * - `relinked`: the row is deleted, but a registration (an insert of a link) has linked the user again. The comment of `forget`
+ *   lists the causes.
  * - `uncertain`: the row is deleted, but the cache has not confirmed the deletion of its entry.
  */
 export type ForgetResult = 'forgotten' | 'referenced' | 'relinked' | 'uncertain';

@@ -44,9 +44,10 @@ function advance(cursor: Cursor | undefined, users: readonly ProviderUser[]): Cu
  * returned. These users are skipped. The API returns times in milliseconds, but does not document the resolution of the stored
  * times. If it stores microseconds, a page can also begin with users whose returned time equals the requested time.
  *
- * If more users have the same creation time than fit on a page, the next request has an offset. Its first row must be the last
- * row of the previous page. If the rows differ, the offset starts again at 0, because a user was probably deleted or created in
- * between. Throws if this happens more than 20 times, because the provider then does not list these users in a fixed order.
+ * If more users have the same creation time than fit on a page, the next request has an offset. The first row of the response
+ * must be the last row of the previous page. If the rows differ, the offset starts again at 0, because a user was probably
+ * deleted or created in between. Throws if this happens more than 20 times, because the provider then does not list these users
+ * in a fixed order.
  *
  * Does not use the API's parameter `starting_after`, because its value is the id of a user, and the user may have been deleted.
  */

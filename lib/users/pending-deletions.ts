@@ -19,9 +19,9 @@ export async function scheduleDeletion(
 
 const DueDeletion = z.object({
   identityProviderUserId: z.string(),
-  /** The internal id. Null if no user has this provider id at present, as for a previous id. */
+  /** The internal id. Null if this provider id is not the present id of a linked user. */
   userId: z.nullable(z.string()),
-  /** True if the id is a previous id of a user that `users:relink` has moved. */
+  /** True if this provider id is a previous id of a user, which `users:relink` has replaced with another provider id. */
   isPrevious: z.boolean(),
   /** First 16 hexadecimal digits of the keyed hash that identifies the user in `forgotten_users`. */
   idHash: z.string(),

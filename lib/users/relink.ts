@@ -15,7 +15,10 @@ const BATCH = 200;
  */
 const JOURNAL_PAGE = 5_000;
 
-/** Result for one batch of lines. `toMove` is the number of users that have moved or, in a dry run, can be moved. */
+/**
+ * Result for one batch of lines. Each line moves a user from an old to a new id at the identity provider. `toMove` is the
+ * number of users that have moved or, in a dry run, can be moved.
+ */
 export interface RelinkStep {
   readonly toMove: number;
   readonly alreadyMoved: number;
@@ -132,8 +135,8 @@ async function statesOf(transaction: Transaction, lines: readonly MapLine[]) {
 }
 
 /**
- * Gives users their new ids. The new id may be a previous id of the same user, as in a rollback. Such a previous id is deleted
- * first, because an id cannot be a present and a previous id at once.
+ * Gives users their new ids. If a run rolls back an earlier run, the new id is a previous id of the same user. Such a previous
+ * id is deleted first, because an id cannot be a present and a previous id at once.
  */
 async function move(
   transaction: Transaction,
@@ -173,9 +176,9 @@ function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
  * id becomes a previous id, which is accepted until it expires. The function can run during live traffic. A second run of the
  * same lines continues an interrupted run, because the second run skips the users that have moved.
  *
- * A batch is one transaction. Before the commit, lookups find a user under the old id and, in a rollback, also under the new
- * id. After the commit, they find the user under both ids. If a line has a collision, its user does not move, but the other
- * users of the batch do.
+ * A batch is one transaction. Before the commit, lookups find a user under the old id. If this run rolls back an earlier run,
+ * they also find the user under the new id. After the commit, they find the user under both ids. If a line has a collision, its
+ * user does not move, but the other users of the batch do.
  *
  * Deletes the cache entries of both ids after the commit. In this order, no lookup caches a wrong internal id:
  * - An entry of the old id is correct at any time, because the internal id does not change.

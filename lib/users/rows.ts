@@ -80,9 +80,9 @@ const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
 /**
  * Time limits in milliseconds: `maxWait` for a connection (a suspended database may have to start), and `timeout` for the
  * transaction. `deleteLink` requires READ COMMITTED. It first calls `storeForgotten`, which takes an advisory lock and so waits
- * for the registrations of the user that are in flight. At READ COMMITTED, the later statements see and delete the row that such
- * a registration committed. With 0 days, `storeForgotten` does not take the advisory lock, because any registration may then
- * link the user again.
+ * for the registrations in flight (statements that insert the row of the user). At READ COMMITTED, the later statements see and
+ * delete the row that such a registration committed. With 0 days, `storeForgotten` does not take the advisory lock, because any
+ * registration may then link the user again.
  */
 export const TRANSACTION = { maxWait: 7_000, timeout: 8_000, isolationLevel: 'ReadCommitted' } as const;
 

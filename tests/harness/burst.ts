@@ -14,7 +14,7 @@ export interface Burst {
   readonly calls: readonly BurstCall[];
   /** Returns the users whose request or event got a 2xx response. */
   acknowledged(): Set<string>;
-  /** Stops sending requests for further users. Resolves once every started request has a final result, as defined below. */
+  /** Stops sending requests for further users. Resolves once every started request has a result other than a 500. */
   end(): Promise<void>;
 }
 
@@ -26,7 +26,8 @@ export interface Burst {
  */
 export async function startBurst(service: TestService, name: string, concurrency = 8): Promise<Burst> {
   const calls: BurstCall[] = [];
-  // The register route is guarded as well. With the token of the new user, the guard would register the user first.
+  // The register route is guarded as well. With the token of the new user, the guard would register the user before the handler
+  // does. The token for this route therefore belongs to another user.
   const caller = tokenFor(service.idp, `user_${name}_caller`, { exp: now() + 3600 });
   for (const { url } of service.processes) await me(url, caller);
   let sent = 0;

@@ -4,7 +4,7 @@ interface Row {
   readonly userId: string;
   /** Present id of the user at the identity provider. */
   present: string;
-  /** Earlier ids of the user at the identity provider. */
+  /** Previous ids: the earlier ids of the user at the identity provider. */
   readonly previous: Set<string>;
 }
 
@@ -17,8 +17,9 @@ const databaseError = (originalCode: string) =>
  * with a name to `schedule`, which decides when to run it. tests/in-process/fake-storage.test.ts checks that the fakes return
  * what the real functions return.
  *
- * The fakes are simpler: previous ids and the entries of forgotten users do not expire. The fakes know no session tokens. In the
- * real functions, a session token that is issued after the deletion links a forgotten user again.
+ * A forgotten user is a user that an operator has deleted. The fakes are simpler than the real functions: previous ids and the
+ * entries of forgotten users do not expire, and session tokens have no effect. In the real functions, a session token that is
+ * issued after the deletion links a forgotten user again.
  */
 export function fakeStorage(schedule: <T>(name: string, statement: () => T) => Promise<T>) {
   let rows: Row[] = [];

@@ -75,10 +75,9 @@ function violation(calls: readonly Call[], rows: readonly string[], before: stri
 
 /**
  * Checks that a history of calls is linearizable. This means that a service could give the same responses if it ran only one
- * call at a time, each at a moment between its request and its response. The model of the link between a user and an internal
- * id defines the responses of such a service. The first call for a user creates the id, and every other call finds it. A
- * register call returns 201 if it creates the id, and 200 otherwise. A call without a response or with a 5xx may have taken
- * effect at any time after its request, or never.
+ * call at a time, each at a moment between its request and its response. In such a service, the first call for a user creates
+ * the internal id, and every other call finds it. A register call returns 201 if it creates the id, and 200 otherwise. A call
+ * without a response or with a 5xx may have taken effect at any time after its request, or never.
  *
  * `rows` contains the rows after all calls, and `before` contains the rows before the first call. Returns a sentence for each
  * user whose calls are not linearizable.
@@ -96,11 +95,8 @@ export function checkHistory(calls: readonly Call[], rows: Rows, before: Rows = 
   });
 }
 
-/**
- * Returns the line that the commands in tools/endurance print about a history. The model of the link (docs/testing.md) admits
- * only linearizable histories.
- */
+/** Returns the line that the commands in tools/endurance print about a history. */
 export const describeHistory = (calls: number, violations: readonly string[]): string =>
   violations.length === 0
-    ? `History of ${calls} calls: admitted by the model of the link.`
-    : `History of ${calls} calls: not admitted by the model of the link. ${violations.slice(0, 5).join('. ')}.`;
+    ? `History of ${calls} calls: linearizable.`
+    : `History of ${calls} calls: not linearizable. ${violations.slice(0, 5).join('. ')}.`;

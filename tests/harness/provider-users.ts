@@ -26,7 +26,7 @@ function listOf(users: readonly StoredUser[], query: URLSearchParams): readonly 
   return later.slice(offset, offset + Number(query.get('limit')));
 }
 
-/** Replaces `fetch` by a Backend API that lists `users`, in the order of this list. */
+/** Replaces `fetch` by a Backend API that lists the `users` of the returned object, in their order. */
 export function stubProviderUsers(): ProviderUsers {
   const fetching = vi.spyOn(globalThis, 'fetch').mockImplementation(async (input) => {
     const { search, searchParams } = new URL(String(input));

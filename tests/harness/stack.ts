@@ -10,7 +10,10 @@ import { BUILD_FOLDER, withoutServiceVariables } from './build';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Variables that are set to the empty string. The stack treats them as not set and ignores their values in `.env.local`. */
+/**
+ * Variables that are set to the empty string. The local stack (see `LocalStack`) treats them as not set and ignores their
+ * values in `.env.local`.
+ */
 const emptyVariables = Object.fromEntries(
   [
     ...['DATABASE_URL', 'KV_REST_API_URL', 'KV_REST_API_TOKEN', 'REDIS_URL', 'PORT'],

@@ -40,8 +40,9 @@ afterEach(async () => {
 });
 
 /**
- * The provider has 501 users. `user_0` is linked, and `user_1` is forgotten. The ids of the third and the fourth user are too
- * long, and the id of the fourth user also contains a null byte.
+ * The provider has 501 users. `user_0` is linked, which means that the user has a row in `users`. `user_1` is forgotten, which
+ * means that an operator has deleted the row and a backfill must not create it again. The ids of the third and the fourth user
+ * are too long, and the id of the fourth user also contains a null byte.
  */
 async function prepare(): Promise<void> {
   const users = usersOf(501).map((user, index) =>

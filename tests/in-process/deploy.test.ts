@@ -190,7 +190,7 @@ test.each([
   ['\n', '\r\n'],
   ['\r\n', '\n'],
 ])(
-  'A deployment accepts an applied migration with different line endings: %j, later %j',
+  'A deployment accepts an applied migration whose line endings change from %j to %j',
   async (first, later) => {
     const sql = (end: string) => ['CREATE TABLE note (', 'id INT', ');', ''].join(end);
     const folder = newMigrations({ '1_table': sql(first) });

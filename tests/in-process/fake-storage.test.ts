@@ -81,7 +81,8 @@ test('The fakes of the database functions and of the cache client return the sam
   await fc.assert(
     fc.asyncProperty(operations, async (generated) => {
       fake.reset();
-      // Applies the operations to the fakes once, to leave out the moves that the command `npm run users:relink` rejects.
+      // A move gives a user another id of the provider. The command `npm run users:relink` rejects some moves. Applies the
+      // operations to the fakes once to find these moves, and leaves them out.
       const allowed: Operation[] = [];
       for (const each of generated) {
         const [name, id, to] = each;

@@ -13,6 +13,9 @@ const { deleteLink, insertLinks, linkMany, reconcile } = await importAsProcess(a
   ...(await import('#lib/linking/links')),
 }));
 
+// A linked user has a row in `users`. A forgotten user had a row, which an operator has deleted. A previous id is an id that a
+// user had at the provider before an operator moved the user to another id.
+
 /** Reasons of the waits between two attempts. */
 const waits: string[] = [];
 const retryOptions = {

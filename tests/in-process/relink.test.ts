@@ -48,7 +48,10 @@ const other = await loadProcess();
 const RUN = 'run of a test';
 const linesOf = (...pairs: readonly (readonly [string, string])[]): MapLine[] =>
   pairs.map(([oldId, newId], index) => ({ line: index + 1, oldId, newId }));
-/** Moves the users of a map. Returns the numbers of users that moved or had already moved, and the kinds of the collisions. */
+/**
+ * Moves the users of a map. Returns the numbers of users that moved or had already moved, and the kinds of the collisions. A
+ * collision is a line of the map that cannot be applied.
+ */
 async function relink(
   lines: readonly MapLine[],
   options: { run?: string; days?: number; dryRun?: boolean } = {},
@@ -199,7 +202,7 @@ test('A user can be moved again, and all earlier ids of the user lead to the sam
   for (const id of ['old_twice', 'new_once', 'new_twice']) expect(await one.guard(id)).toBe(userId);
 });
 
-test('A rollback with the journal of a run gives the users their old ids again, and the new ids become previous ids', async () => {
+test('A rollback with the journal of a run (the previous ids that the run stored) gives the users their old ids again, and the new ids become previous ids', async () => {
   const userId = await create('old_back');
   await move('old_back', 'new_back', { run: 'to undo' });
   const { lines } = await one.readJournal('to undo', { seconds: 0 });
@@ -345,7 +348,7 @@ test('If a move would deadlock with a transaction of the application, the move i
   const ids = [await create('old_lock_1'), await create('old_lock_2')];
   const lines = linesOf(['old_lock_1', 'new_lock_1'], ['old_lock_2', 'new_lock_2']);
   // The test does not know in which order the move locks the rows. The application therefore locks them in both orders, one
-  // after the other. The opposite order causes the deadlock.
+  // after the other. The order that is opposite to the order of the move causes the deadlock.
   for (const [first, second] of [ids, ids.toReversed()]) {
     const holder = await pool.connect();
     try {
@@ -498,7 +501,7 @@ test('A database role that may only read and insert `users` can look up previous
   await move('old_role', 'new_role');
   const client = await pool.connect();
   try {
-    // The migrations grant the right to read `previous_ids` only to roles that exist at that time.
+    // The migrations grant the right to read `previous_ids` only to roles that exist when the migrations run.
     await client.query('BEGIN; CREATE ROLE role_of_relink; GRANT SELECT, INSERT ON users TO role_of_relink');
     await client.query('SET LOCAL ROLE role_of_relink');
     const { rows } = await client.query(`SELECT * FROM previous_links(ARRAY['old_role', 'old_nobody'])`);

@@ -64,7 +64,7 @@ test('The spans of a guarded request report the outcome of each step', async () 
   ]);
 });
 
-test('If the cache fails, the spans of a guarded request report the error of the cache read and the existing user', async () => {
+test('If the cache fails, the cache read span of a guarded request has the outcome error, and the register span has the outcome existing', async () => {
   await contextOf(verdict('user_without_cache'));
   spans.length = 0;
   kv.beforeCommand = () => Promise.reject(new Error('failed by a test'));

@@ -12,8 +12,8 @@ const cached = (user: string) => kv.engine.call('GET', key(user));
 const commands = () => kv.takeCommands().map(([name]) => name);
 
 /**
- * Loads the modules of the service again, as a separate process would. Returns a function that calls the new resolveUserId()
- * for a user, and returns the internal id and the fields that resolveUserId() has logged.
+ * Loads the modules of the service again, as a separate process would. Returns a function that calls resolveUserId() of these
+ * modules for a user. The result of that function is the internal id together with the logged fields.
  */
 const loadProcess = () =>
   importAsProcess(async () => {
@@ -87,7 +87,7 @@ test.each(['ERR no WRONGTYPE Operation', 'WRONGTYPES', 'Command failed: ERR WRON
   },
 );
 
-test('Concurrent lookups of a cached user in one process are all logged as cache hits, and no lookup is logged as a registration', async () => {
+test('Concurrent lookups of a cached user in one process are all logged as cache hits, without the field `caller`', async () => {
   await kv.engine.call('SET', key('user_shared_hit'), OTHER_ID);
   const results = await Promise.all(Array.from({ length: 5 }, () => resolve('user_shared_hit')));
   expect(results).toEqual(Array.from({ length: 5 }, () => ({ userId: OTHER_ID, cache: 'hit' })));

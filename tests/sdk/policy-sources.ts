@@ -60,7 +60,7 @@ export async function sdkSources(): Promise<string[]> {
   const request = new NextRequest('https://app.example.com/', { headers: { 'sec-fetch-dest': 'empty' } });
   const response = await middleware(request, event);
   const sources = sourcesOf(response?.headers.get('content-security-policy') ?? '');
-  // The SDK names this host without a scheme.
+  // The SDK lists the host of `FRONTEND_API` without the scheme.
   return sources.map((source) => source.replace(/ clerk\.example\.com$/, ` ${FRONTEND_API}`));
 }
 

@@ -70,7 +70,7 @@ export async function loadService(environment: Readonly<Record<string, string>>)
     vi.stubEnv(name, value);
   setEnvironment(undefined);
   vi.resetModules();
-  // The replaced `headers()` returns the request headers of the current route, as in Next.js.
+  // The mock of `headers()` returns the request headers of the current route, as Next.js does.
   const current = new AsyncLocalStorage<Headers>();
   vi.doMock('next/headers', () => ({ headers: async () => current.getStore() }));
   vi.doMock('#lib/user-id', () => ({ resolveUserId: async () => 'internal-id' }));

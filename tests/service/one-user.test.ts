@@ -27,9 +27,9 @@ async function visit(id: string): Promise<string> {
   return String(Object(body).userId);
 }
 /**
- * Sets the time of each deletion back by 10 s, so that a new session token can link the user. A user that the forget command
- * has deleted is forgotten: only a session token that is issued after the deletion links the user again. Clocks may differ by up
- * to 5 s, so the issue time must be more than 5 s after the deletion.
+ * Sets the time of each deletion back by 10 s, so that a new session token can link the user (create the row in `users`). A
+ * user that the forget command has deleted is forgotten: only a session token that is issued after the deletion links the user
+ * again. Clocks may differ by up to 5 s, so the issue time must be more than 5 s after the deletion.
  */
 const ageDeletions = () =>
   database.pool.query(`UPDATE forgotten_users SET forgotten_at = forgotten_at - interval '10 seconds'`);

@@ -73,7 +73,10 @@ async function health(expected: string, status: number): Promise<Received> {
   return response;
 }
 
-/** Functions that provoke the documented examples. A key is the name of a response (`DOCUMENTED`) and of an example. */
+/**
+ * Functions that provoke the documented examples. A key consists of the name of a response in `DOCUMENTED` and the name of an
+ * example.
+ */
 const provocations: Record<string, () => Promise<Received>> = {
   [`GET ${ME} 200 context`]: async () => {
     await insertExampleUser();

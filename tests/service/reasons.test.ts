@@ -21,8 +21,8 @@ const cookiesWithout = (name: string) => {
 };
 
 // A forgotten user is one that an operator has deleted with `npm run users:forget`. A session token that was issued before the
-// deletion does not link the user again. The deletion time below is one hour in the future, so every token of this file is
-// older.
+// deletion does not create the user again. The deletion time below is one hour in the future, so every token of this file is
+// older than the deletion.
 const FORGOTTEN = 'user_who_is_forgotten';
 await service.database.pool.query(
   `INSERT INTO forgotten_users VALUES (forgotten_user_hash($1), now() + interval '1 hour', now() + interval '1 day')`,

@@ -24,7 +24,7 @@ describe('POST /auth/v1/register', () => {
     expect(await rowsOf('user_new')).toMatchObject([{ id: Object(first.body).userId }]);
   });
 
-  test('The register route responds 200 to a caller that registers its own id, because the guard has already registered the caller', async () => {
+  test('The register route responds 200 to a caller that registers its own id, because the guard of the route has already registered the caller', async () => {
     const self = await register(service.url, tokenFor(service.idp, 'user_self'), {
       identityProviderUserId: 'user_self',
     });

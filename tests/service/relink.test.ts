@@ -138,8 +138,8 @@ test('If the relink command is killed, a second run moves the remaining users, a
   await link(ids);
   const before = await rows();
   const file = mapFile(ids.map((id) => `${id},new_${id}`));
-  // The command moves the users in batches. The test requests the lock while the transaction of the first batch runs. PostgreSQL
-  // grants the lock after the commit of this transaction. The lock then blocks the second batch.
+  // The command moves the users in batches. The test requests a table lock while the transaction of the first batch runs.
+  // PostgreSQL grants the lock after the commit of this transaction. The lock then blocks the second batch.
   const listening = database.proxy.onClientData;
   let updates = 0;
   let lock: ReturnType<typeof lockTable> | undefined;

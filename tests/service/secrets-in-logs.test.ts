@@ -100,7 +100,7 @@ async function hostileTraffic(): Promise<void> {
   received.push(...broken.map(({ text }) => text));
 }
 
-describe('After three rounds of hostile traffic (all dependencies, no cache, neither cache nor database)', () => {
+describe('After three rounds of hostile traffic (with all dependencies, without the cache, without the cache and the database)', () => {
   test('The output of the service after hostile traffic contains no secret, token, email address, body or user id', () => {
     const secrets = {
       ...MARKS,

@@ -58,7 +58,7 @@ test('A page does not use a nonce or a Content-Security-Policy from the request'
 });
 
 const sources = { nonce: 'n', frontendApi: 'https://clerk.example.com', development: false };
-/** Returns the sources of a policy that are URLs. They allow other hosts than the host of the page. */
+/** Returns the URLs in a policy. Each URL allows a host other than the host of the page. */
 const foreign = (policy: string) => policy.match(/https?:[^ ;]*/g) ?? [];
 
 test('The Content-Security-Policy of the local stack allows no host except the host of the page, and no unsafe-eval', () => {

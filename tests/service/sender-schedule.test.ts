@@ -33,9 +33,9 @@ describe('The retry schedule of the webhook sender', () => {
         const [last = 0, next = 0] = ATTEMPTS.slice(attempts - 1);
         if (next >= outage) await service.database.proxy.treat('forward');
         // Advances the clock to the timer of the next attempt. `advance(ms)` selects the earliest timer that is due in at least
-        // `ms`. The next attempt is due in slightly less than `next - last` ms, because the clock also runs at the speed of
-        // real time. The factor 0.9 allows for this difference. `advance` still ignores earlier timers, such as a response
-        // timeout of 15 s.
+        // `ms`. The next attempt is due in slightly less than `next - last` ms, because some real time has passed since the
+        // last attempt. The factor 0.9 allows for this difference. With this factor, `advance` still ignores earlier timers,
+        // such as a response timeout of 15 s.
         elapsed.push((elapsed.at(-1) ?? 0) + clock.advance(0.9 * (next - last)));
       }
       const settled = await service.idp.webhooks.settled(delivery.id);
@@ -85,7 +85,7 @@ test('Late, repeated and reordered events create each user once', async () => {
   expect(await users('user_disorder_%')).toEqual(ids.toSorted());
 });
 
-test('During a rotation of the signing secret, the service rejects no delivery if its processes accept both secrets while the provider changes the secret', async () => {
+test('A rotation of the signing secret causes no rejected delivery if all processes of the service accept the old and the new secret while the provider changes the secret', async () => {
   const start = (secrets: string) =>
     startServiceProcess({ ...service.environment, IDP_WEBHOOK_SIGNING_SECRET: secrets });
   const [both, only] = await Promise.all([start(`${SIGNING_SECRET} ${NEW_SECRET}`), start(NEW_SECRET)]);
@@ -114,7 +114,7 @@ test('During a rotation of the signing secret, the service rejects no delivery i
     await phase([only.url], [NEW_SECRET]);
     expect(statuses).toEqual(Array(turn).fill(200));
     expect(await users('user_rotated_%')).toHaveLength(turn);
-    // Without the phases with both secrets, deliveries fail, because a process rejects the signature of a secret that it lacks.
+    // If no process accepts both secrets, deliveries fail, because a process rejects a signature by a secret that it lacks.
     await phase([only.url], [SIGNING_SECRET]);
     await phase([service.url], [NEW_SECRET]);
     expect(statuses.slice(-12)).toEqual(Array(12).fill(400));

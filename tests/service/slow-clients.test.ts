@@ -112,7 +112,7 @@ test('After a response to an incomplete request, the server closes the connectio
   }
 });
 
-test('The server closes a connection that sends only line breaks after its first request', async () => {
+test('If a client sends only line breaks after its first request, the server closes the connection', async () => {
   const { statuses, closed } = await slowClients.lineBreaks;
   expect({ statuses, closed }).toEqual({ statuses: [401], closed: true });
 });

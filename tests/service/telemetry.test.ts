@@ -327,8 +327,8 @@ test('The service does not forward the trace headers of a caller to the KV store
   proxy.onClientData = (chunk) => {
     sent += chunk.toString();
   };
-  // By default, @vercel/otel forwards trace headers to the host name `localhost`. With this name, the test fails unless the
-  // service turns the default off.
+  // By default, @vercel/otel forwards trace headers to the host name `localhost`. The URL below contains this name, so the test
+  // fails unless the service turns the default off.
   const calling = await startProcess({ KV_REST_API_URL: `http://localhost:${proxy.port}` });
   const headers = { ...bearer(token), ...TRACE };
   expect(await send(`${calling.url}/users/v1/me`, { headers })).toMatchObject({ status: 200 });

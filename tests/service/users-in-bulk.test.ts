@@ -16,11 +16,12 @@ import { runCommandInProcess } from '../vitest/run-command-in-process';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
 // `npm run users:backfill` registers all users of the identity provider. `npm run users:check` compares the users of the
-// provider with the rows of the database. A forgotten user is one that an operator has deleted with `npm run users:forget`.
+// provider with the rows of the database. A linked user is one that has a row. A forgotten user is one that an operator has
+// deleted with `npm run users:forget`.
 
 const folder = temporaryFolder();
 const USERS = 2_000;
-/** Sign-up time of the first user that signUp() creates by default. */
+/** Default sign-up time of the first user that signUp() creates. */
 const LONG_AGO = Date.parse('2026-01-01');
 
 let database: TestDatabase;
@@ -123,7 +124,7 @@ test('A backfill registers each user whose id is valid, despite a rate limit, er
   expect(there.filter((id) => !linked.has(id))).toEqual([tooLong]);
   // Users that already had a row keep their internal id.
   expect((await database.pool.query('SELECT * FROM users')).rows).toEqual(expect.arrayContaining(before));
-  // The command prints the numbers of users seen, linked, already linked, forgotten and failed. 100 users were linked before.
+  // The command prints the numbers of users seen, linked, already linked, forgotten and failed. 100 users had a row before it.
   const [seen = 0, made = 0, already = 0, , failed = 0] = (stdout.match(/\d+/g) ?? []).map(Number);
   expect({ sum: made + already + failed, made: made + 100, failed }).toEqual({
     sum: seen,
@@ -334,8 +335,8 @@ test('The check command counts the users that are missing in the database or at 
   const strange = ['-user_1', `-${ids[5]}`, '+user_2', 'two\nlines\u001b[2J', '&limit=1', '😀'.repeat(127)];
   await link(strange);
   // The command reads the rows in the order of their internal ids, and requests the users of consecutive rows in one query to
-  // the provider. The UPDATE gives these rows the lowest internal ids, so that one query contains both `ids[5]` and
-  // `-${ids[5]}`. An unescaped minus sign would exclude the user `ids[5]` from the result.
+  // the provider. The UPDATE gives the rows of `strange` and `ids[5]` the lowest internal ids, so that one query contains both
+  // `ids[5]` and `-${ids[5]}`. An unescaped minus sign would exclude the user `ids[5]` from the result.
   await database.pool.query(
     `UPDATE users SET id = ('00000000' || substr(id::text, 9))::uuid WHERE identity_provider_user_id = ANY ($1)`,
     [[...strange, ids[5]]],

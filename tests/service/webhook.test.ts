@@ -109,7 +109,7 @@ describe('POST /webhooks/idp/v1/user-created', () => {
     expect(await users()).not.toContain('user_\ufffd');
   });
 
-  test('A signed webhook body that is not UTF-8 gets the response to an invalid signature', async () => {
+  test('A signed webhook body that is not UTF-8 gets the same response as a body with an invalid signature', async () => {
     // The service verifies the decoded text, so it cannot verify bytes that do not decode.
     expect(await deliver(service.url, new Uint8Array([0x7b, 0xff, 0x7d]))).toMatchObject(invalidSignature);
   });

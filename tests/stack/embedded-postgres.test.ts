@@ -140,9 +140,9 @@ test('The embedded PostgreSQL starts even if postmaster.pid contains the process
   const first = await start(folder);
   await first.createDatabase('kept');
   await first.stop();
-  // PostgreSQL itself does not start if postmaster.pid contains the id of a running process with the same operating-system user,
-  // because it assumes that this process is a server. startPostgres() must therefore remove such a file. This test starts such a
-  // process.
+  // PostgreSQL does not start if postmaster.pid contains the id of a running process that belongs to the operating-system user
+  // of the server, because it assumes that this process is a server. startPostgres() must therefore remove a postmaster.pid
+  // that contains the id of another program. This test starts such a program.
   const { uid, gid } = statSync(first.dataFolder);
   const other = spawn('sleep', ['600'], {
     cwd: '/',

@@ -312,7 +312,7 @@ describe('The HTTP interface of the KV server', () => {
     expect(seen).toEqual(['SET a 1', 'GET a', 'TTL a', 'DEL a', 'get a']);
   });
 
-  test('The KV server responds 503 if its engine fails, without the error message of the engine, and 400 if a command fails', async () => {
+  test('If its engine fails, the KV server responds 503 without the error message of the engine. If a command fails, the KV server responds 400', async () => {
     const fail = async () => {
       throw new Error('secret cause');
     };

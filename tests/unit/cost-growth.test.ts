@@ -11,7 +11,10 @@ import {
 // The search for expensive requests measures how much CPU time the server needs for requests of growing size. The growth
 // exponent is 1 if the cost grows linearly with the size, and 2 if it grows quadratically.
 const ORDINARY_MS = 5;
-/** Limits for a home page that costs 6 ms: an additional cost of 12 ms is negligible, and a cost above 60 ms is too high. */
+/**
+ * Limits in milliseconds are multiples of the cost of the home page. If the home page costs 6 ms, an additional cost below
+ * 12 ms is negligible, and a total cost above 60 ms is too high.
+ */
 const LIMITS = ordinaryLimits(6);
 
 /**

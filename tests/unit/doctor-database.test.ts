@@ -345,9 +345,10 @@ test('The doctor accepts each name of UTC and warns about any other time zone', 
   }
 });
 
-// The connection uses process 7 (`FACTS`). Another announced id, or none, shows that there is a pooler. The first and the third
-// statement run on one connection. The second runs on another connection, in a transaction. A pooler pools by transaction if
-// both connections use the same process, or if the first connection changes its process.
+// PostgreSQL announces the id of its process when a connection is opened. The connection uses process 7 (`FACTS`), so a
+// different announced id, or none, shows that there is a pooler. The doctor then requests the process ids of three statements.
+// The first and the third statement run on one connection. The second runs on another connection, in a transaction. A pooler
+// pools by transaction if both connections use the same process, or if the first connection changes its process.
 test.each([
   ['a pooler', 8, [1, 2, 1]],
   ['a pooler', undefined, [1, 2, 1]],

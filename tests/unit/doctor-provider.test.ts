@@ -15,7 +15,7 @@ const newer = keyOf('newer');
 const foreign = keyOf('foreign');
 
 const keySet = (...keys: { jwk: object }[]) => Response.json({ keys: keys.map(({ jwk }) => jwk) });
-/** Responses of the Backend API (`secret`) and the Frontend API (`publishable`) to a request for their keys. */
+/** Responses of the Backend API (`secret`) and the Frontend API (`publishable`) to a request for the JWT keys. */
 let respond: Record<'secret' | 'publishable', () => Response | Promise<Response>>;
 
 beforeEach(() => {
@@ -51,7 +51,7 @@ test('The doctor finds no problem if all keys belong to one instance', async () 
   expect(timeout.mock.calls).toEqual([[4_500], [4_500]]);
 });
 
-test('The doctor reports that the secret key and the publishable key belong to different instances if their APIs return no common JWT key', async () => {
+test('The doctor reports that the secret key and the publishable key belong to different instances if the Backend API and the Frontend API return no common JWT key', async () => {
   respond.publishable = () => keySet(foreign);
   expect((await checkProvider())[2]).toEqual({
     name: 'both keys',

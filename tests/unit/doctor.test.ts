@@ -204,7 +204,7 @@ test('A check of the doctor that throws or takes too long is a failure', async (
   });
 });
 
-test('errorCode() returns the code of an error or of its cause. Without a code, it returns the message if the message consists of words, and otherwise the name, because a digit may be part of a secret. For an AggregateError, it uses the first inner error', () => {
+test('errorCode() returns the code of an error or of its cause. Without a code, it returns a message that consists only of words, because any other message may contain a secret. Otherwise, it returns the name of the error. For an AggregateError, it uses the first inner error', () => {
   const coded = Object.assign(new Error('hidden 7'), { code: 'E1' });
   expect(errorCode(coded)).toBe('E1');
   expect(errorCode(new TransientError('failed', undefined, { cause: coded }))).toBe('E1');

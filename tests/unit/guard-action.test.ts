@@ -73,7 +73,7 @@ test('An action with invalid input returns the status 400 and the message of the
   expect(handler).not.toHaveBeenCalled();
 });
 
-test('If the schema throws because it cannot read the input, the action returns the status 400, and only the first of two such errors is logged', async () => {
+test('If the schema throws because it cannot read the input, the action returns the status 400, and two such calls log only one error', async () => {
   const warn = vi.spyOn(log, 'warn').mockReturnValue();
   const unreadable = new Proxy(
     { name: '' },

@@ -19,6 +19,7 @@ vi.mock('#lib/log', async (original) => ({
 }));
 
 // The guard wraps the handler of a route. The handler runs only for requests with a verified session, and gets the user's ids.
+// The middleware verifies the session before the guard runs. It passes the result, which is the auth state, in request headers.
 const ENVIRONMENT = parseEnvironment({ ...BUILD_TIME_VALUES });
 const SESSION: AuthState = {
   status: 'signed-in',

@@ -26,7 +26,7 @@ function subsets([first, ...rest]: readonly Call[]): Call[][] {
 
 /**
  * Simulates calls one after the other. `before` is the internal id of the user before the calls. Returns the ids of the rows,
- * or undefined if a response does not match.
+ * or undefined if a response differs from the simulated response.
  */
 function run(calls: readonly Call[], before: string | undefined): string[] | undefined {
   let linked: string | undefined = before;

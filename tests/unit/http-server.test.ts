@@ -291,7 +291,7 @@ describe('Request bodies', () => {
     expect(statusesOf(await open(`${POST}${body}${chunked(1, 1)}0\r\n\r\n`).closed())).toEqual([400]);
   });
 
-  test('If a body has too many small chunks, the server drops the rest of the body and its end. The handler therefore cannot take the incomplete body for complete', async () => {
+  test('If a body has too many small chunks, the handler receives neither the rest nor the end of the body. The handler therefore cannot mistake the incomplete body for a complete one', async () => {
     const read = vi.fn();
     const { open } = await startServer(async (request) => {
       await text(request).then(read, () => undefined);
@@ -636,7 +636,7 @@ describe('drain()', () => {
   });
 
   test('drain() does not wait for a page request whose client has disconnected', async () => {
-    // For a download that the client has aborted, Next.js never settles the promise.
+    // If a client aborts a download, the handler of Next.js returns a promise that never settles.
     const { handler, drain, open } = await startServer(() => new Promise(() => undefined));
     const { client } = open(requestTo('/'));
     await expect.poll(() => handler.mock.calls.length).toBe(1);

@@ -44,7 +44,7 @@ describe('The route in the log', () => {
     ['/users/v1/alice@example.com', 'GET /users'],
     ['/alice@example.com', 'GET /'],
   ])(
-    'For a route without a pattern, the log contains the API root of the path, or a slash if there is no API root: %s',
+    'For a route without a pattern, the log contains the first segment of an API path, or only a slash for any other path: %s',
     async (path, name) => {
       await call(
         route(() => json({})),

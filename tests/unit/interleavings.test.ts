@@ -5,10 +5,11 @@ import { linkModel } from '../../tools/model/link';
 import type { Bounds, State, UserState } from '../../tools/model/state';
 import { fakeStorage } from '../harness/fake-storage';
 
-// Runs the real functions of lib/ with a fake database and a fake cache. Each statement and each command waits until the test
-// releases it, so that the test can run every order of them. The model in tools/model describes the same functions as a state
-// machine, and must have the same outcomes. A guarded request (`guard`) and a request to the register route (`register`) create
-// the row of a user. An operator moves a user to another id at the provider (`relink`) or deletes the user (`forget`).
+// Runs the real functions of lib/ with a fake database and a fake cache. Each database statement and each cache command waits
+// until the test releases it, so that the test can run the statements and commands in every order. The model in tools/model
+// describes the same functions as a state machine, and must have the same outcomes. A guarded request (`guard`) and a request
+// to the register route (`register`) create the row of a user. An operator moves a user to another id at the provider
+// (`relink`) or deletes the user (`forget`).
 
 /** A statement or command that waits until the test releases it. */
 interface Waiting {
@@ -30,8 +31,8 @@ const schedule = <T>(name: string, statement: () => T, isEnabled = () => true) =
 
 /**
  * The ids of the only user. An operator can move users from one instance of the identity provider to another (`relink`). The
- * user has `oldId` at the old instance and `newId` at the new one. Each run has other ids, because both processes (copies of
- * the modules of lib/) serve all runs and may keep state for an id.
+ * user has `oldId` at the old instance and `newId` at the new one. The test simulates two processes with two copies of the
+ * modules of lib/. Both copies serve all runs and may keep state for an id, so each run uses new ids.
  */
 const user = { oldId: '', newId: '', runs: 0 };
 const storage = fakeStorage(schedule);
@@ -94,8 +95,8 @@ async function loadProcess() {
       );
     },
     forget: () => {
-      // The real pause lasts until no call can still cache the id of the deleted row. This pause lasts while a call is about to
-      // cache an id that no row has.
+      // forget() deletes the row and then pauses. The real pause is so long that no call can still cache the id of the deleted
+      // row afterwards. This pause lasts while a call is about to cache an id that no row has.
       const pause = () =>
         schedule(
           'pause',

@@ -143,8 +143,9 @@ test('paginate() rejects after 20 restarts at one creation time, but not after 2
     return Array.from({ length: limit }, (_, index) => ({ id: `user_${requests}_${index}`, createdAt: 1 }));
   };
   await expect(seenBy(unstable, { limit: 2 })).rejects.toThrow('a different order each time');
-  // The first request returns the first page. The 21 attempts (the first one and 20 restarts) then take two requests each: one
-  // without an offset and one with an offset.
+  // The first request returns the first page. For more users with the same creation time, the next requests have an offset. If
+  // the order of the users changes between two requests, paginate() restarts without an offset. The 21 attempts (the first one
+  // and 20 restarts) take two requests each: one without an offset and one with an offset.
   expect(requests).toBe(1 + 2 * 21);
   const rows = Array.from({ length: 100 }, (_, index) => ({
     id: `user_${String(index).padStart(2, '0')}`,
@@ -162,7 +163,7 @@ test('paginate() rejects after 20 restarts at one creation time, but not after 2
   expect(restarted.size).toBeGreaterThan(20);
 });
 
-test('A cursor of paginate() contains only users that the next request can return again', async () => {
+test('A cursor of paginate() contains a returned user only if the next request can return this user again', async () => {
   const rows = [1, 5, 8, 9].map((time) => ({ id: `user_${time}`, time }));
   const cursors: Cursor[] = [];
   for await (const { users, cursor } of paginate(async (page) => listOf(rows, page), { limit: 2 })) {

@@ -259,7 +259,7 @@ test('keysOfSecretKey() requests the keys from the Backend API', async () => {
   expect(requests()[0]?.url).toBe('https://api.clerk.com/v1/jwks?');
 });
 
-test('Only if CLERK_FAPI_URL is set, browserSettings() returns the proxy URL /__clerk and mailsOnConsole() returns IDP_CONSOLE_URL', () => {
+test('browserSettings() returns the proxy URL /__clerk and mailsOnConsole() returns IDP_CONSOLE_URL only if CLERK_FAPI_URL is set', () => {
   const key = BUILD_TIME_VALUES.IDP_PUBLISHABLE_KEY;
   setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_CONSOLE_URL: 'http://127.0.0.1:3900' }));
   expect([browserSettings(), mailsOnConsole()]).toEqual([{ publishableKey: key }, undefined]);

@@ -64,7 +64,7 @@ test('checkMap() accepts an id of 255 characters and reports a longer id, becaus
   expect(checkMap([long])).toEqual({ lines: [], collisions: [{ ...long, kind: 'invalid new id' }] });
 });
 
-test('A collision of a well-formed line contains both ids of the line, and each kind of collision has a remedy', () => {
+test('A problem that parseMap() reports for a well-formed line contains both ids of the line, and each kind of problem has a remedy', () => {
   const maps = ['a,1\na,2', 'a,1\nb,1', 'a,b\nb,c', 'a,a', ',a', 'a,'];
   const collisions = maps.flatMap((map) => parseMap(map).collisions);
   expect(collisions).toEqual([

@@ -27,7 +27,7 @@ describe('cost model', () => {
   test('The cost model bills the memory of an instance until its idle database connections close', () => {
     const { memory, memoryWithDefaultIdle } = usage(1_000);
     // The model assumes 3,020 statements a day for 30 days. The service closes a database connection that was idle for 5 s. The
-    // default of pg is 10 s. With this default, each statement would keep an instance of 2 GB for 5 s longer. The unit is
+    // default of pg is 10 s. With this default, an instance of 2 GB would run for 5 s longer after each statement. The unit is
     // GB-hours.
     expect(memoryWithDefaultIdle - memory).toBeCloseTo((3_020 * 5 * 30 * 2) / 3_600, 6);
   });

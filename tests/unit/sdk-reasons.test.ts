@@ -24,7 +24,7 @@ test('Each reason for which the SDK finds no session becomes a more specific rea
   expect(unmapped.toSorted()).toEqual(OTHER_THAN_TOKEN.toSorted());
 });
 
-test('The service maps only reasons that the installed SDK or a later version has, and maps the reason of the later version to wrong-key', () => {
+test('The service maps only reasons of the installed SDK and one reason of a later version (LATER), which becomes `wrong-key`', () => {
   const known = [...Object.values(TokenVerificationErrorReason), ...authErrorReasons(), ...LATER];
   expect(SDK_REASONS.filter((reason) => !known.includes(reason))).toEqual([]);
   expect(LATER.map(reasonOfSdk)).toEqual(['wrong-key']);

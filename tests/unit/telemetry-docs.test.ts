@@ -46,7 +46,7 @@ const targets = Dashboard.parse(
   JSON.parse(readFileSync('docs/telemetry/dashboard.json', 'utf8')),
 ).panels.flatMap((panel) => panel.targets);
 
-/** Expressions of the alert rules. An expression follows `expr:` on its line, or is an indented block on the next lines. */
+/** Expressions of the alert rules. An expression is on the same line as `expr:`, or in an indented block below this line. */
 const rules = [
   ...readFileSync('docs/telemetry/alerts.yaml', 'utf8').matchAll(
     /^( *)expr: (?:\|\n((?:\1 {2}.*\n)+)|(.*)\n)/gm,

@@ -103,7 +103,7 @@ test('Guarded requests are counted by outcome, and other spans are not counted a
   expect(await valuesOf('identity_link.guard.requests')).toEqual({ passed: 2, failed: 1 });
 });
 
-test('The duration metric of cache calls has the operation and the outcome as attributes, and excludes other spans', async () => {
+test('The duration metric of cache calls has the operation and the outcome as attributes, and excludes spans that are not cache calls', async () => {
   metrics.recordSpan('cache read', 'hit', 1.5);
   metrics.recordSpan('cache read', 'miss', 2);
   metrics.recordSpan('cache write', 'stored', 4);
@@ -137,7 +137,7 @@ test('The metrics of the database pool count the used and idle connections and t
   expect(await counts()).toEqual([{ 'users used': 2, 'users idle': 3 }, { users: 7 }]);
 });
 
-test('A registration is counted with its source and its outcome', async () => {
+test('A registration is counted with its source (`request`, `register` or `webhook`) and its outcome', async () => {
   metrics.recordRequest({ ...request, logFields: { caller: 'existing' } });
   metrics.recordPageUser({ caller: 'created' });
   metrics.recordRequest({ ...request, route: '/auth/v1/register', logFields: { registered: 'existing' } });

@@ -242,7 +242,7 @@ test.each([
   expect(setInterval.mock.calls.map(([, delay]) => delay)).toEqual([milliseconds]);
 });
 
-test('An outgoing call has a span, and its headers do not contain the ids of the trace', async () => {
+test('An outgoing call has a span, and the headers of the call do not contain the ids of the trace', async () => {
   const received: IncomingHttpHeaders[] = [];
   const server = createServer(({ headers }, response) => {
     received.push(headers);
@@ -251,8 +251,8 @@ test('An outgoing call has a span, and its headers do not contain the ids of the
   const port = await listen(server);
   onTestFinished(() => close(server));
   const telemetry = start();
-  // By default, @vercel/otel sends the ids to the host name `localhost`. With this name, the test fails unless the service
-  // turns the default off.
+  // By default, @vercel/otel adds the ids to calls to the host name `localhost`. The test calls this host name, so it fails
+  // unless the service turns the default off.
   const call = () => fetch(`http://localhost:${port}/alice`).then((response) => response.text());
   await telemetry.withSpan('register', call, () => 'created');
   await expect

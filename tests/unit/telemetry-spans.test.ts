@@ -178,9 +178,12 @@ test.each<[string, Record<string, string>]>([
   ['fetch GET', { 'http.client.name': 'fetch', 'http.method': 'GET' }],
   ['POST', { 'http.method': 'POST' }],
   ['next.js', {}],
-])('A span of a library gets the name "%s" from exported attributes or its scope: %j', (name, attributes) => {
-  expect(exported(attributes)?.name).toBe(name);
-});
+])(
+  'A span of a library is exported under the name "%s", which consists of exported attributes or is the name of the library: %j',
+  (name, attributes) => {
+    expect(exported(attributes)?.name).toBe(name);
+  },
+);
 
 test('A span of this service keeps its name', () => {
   expect(SCOPE).toBe('identity-link');

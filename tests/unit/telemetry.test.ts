@@ -48,7 +48,7 @@ test.each<[Record<string, string>, object | undefined]>([
 );
 
 test.each(['grpc://token@a', 'git+https://token@a', 'a:4318'])(
-  'The invalid OTLP endpoint %s disables the export of its signal, and the warning names the signal but not the endpoint',
+  'The invalid OTLP endpoint %s for traces disables the export of traces, and the warning contains `traces` but not the endpoint',
   (endpoint) => {
     const warn = vi.spyOn(log, 'warn').mockReturnValue();
     const metrics = { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://a/m' };

@@ -44,7 +44,7 @@ afterEach(() => {
 });
 
 describe('receiveWebhook', () => {
-  // The payload of the test vector is not an event. The service reports this error only after it has accepted the signature.
+  // The payload of the test vector is not an event. If the service accepts the signature, it reports this problem.
   const verified = 'Invalid webhook event';
   const rejected = 'Invalid webhook signature';
 

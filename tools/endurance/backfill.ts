@@ -14,12 +14,12 @@ import { residentMegabytes } from '../../tests/harness/proc';
 
 /**
  * `npm run bench:backfill`: creates users in the Clerk emulator (`--users`, default 100,000) and links them with the command
- * `users:backfill`. Two thirds of the users share their creation time with other users. During the run, the Backend API fails
- * with 429s, 500s and connection resets, new users sign up, and existing users are deleted. This tool kills the command when
- * half of the users are linked, and then runs the command again. With `-- --calm`, the tool measures the rate of a single run
- * without failures, sign-ups or deletions. The tool exits with 1 in these cases:
+ * `users:backfill`. A linked user has a row in the table `users`. Two thirds of the users share their creation time with other
+ * users. During the run, the Backend API fails with 429s, 500s and connection resets, new users sign up, and existing users are
+ * deleted. This tool kills the command when half of the users are linked, and then runs the command again. With `-- --calm`,
+ * the tool measures the rate of a single run without failures, sign-ups or deletions. The tool exits with 1 in these cases:
  * - The last run of the command fails.
- * - A user that existed all the time is not linked, or any user is linked twice.
+ * - A user that existed from the start and was not deleted is not linked, or any user is linked twice.
  * - The last run takes more than a minute, and its memory grows by more than a quarter.
  */
 const { values } = parseArgs({

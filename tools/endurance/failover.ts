@@ -25,7 +25,8 @@ const PROCESSES = 2;
 const CALM_MS = 5_000;
 /**
  * Time without a primary database. It is longer than the timeout of a query (3 s), so that queries exceed their timeout. It is
- * shorter than the timeout of a registration (8 s), so that a registration can continue after the outage.
+ * shorter than the timeout of a registration (8 s), so that a registration (the creation of a user's row) can continue after
+ * the outage.
  */
 const OUTAGE_MS = 6_000;
 const CACHED_USERS = 1_000;

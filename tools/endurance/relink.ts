@@ -38,7 +38,7 @@ import {
  */
 const { values } = parseArgs({ options: { users: { type: 'string', default: '20000' } } });
 const USERS = Number(values.users);
-/** Number of users of a transaction in lib/users/relink.ts. */
+/** Number of users that lib/users/relink.ts moves in one transaction. */
 const BATCH = 200;
 const CONCURRENCY = 8;
 const CALM_MS = 2_000;
@@ -103,7 +103,7 @@ await withServiceOver(startReplicatedPostgres, { keys: 'test' }, async (service,
     };
 
     // Sends requests to both deployments. The new deployment gets requests only of users that have moved. Users move in the order
-    // of their numbers, so these are the users below `moved`.
+    // of their numbers, so the users with a number below `moved` have moved.
     let moved = 0;
     let isEnding = false;
     const random = (below: number) => Math.floor(Math.random() * below);

@@ -8,12 +8,12 @@ import { type Kind, prepareTraffic, type Traffic } from './traffic';
 
 /**
  * `npm run soak`: sends mixed traffic at the highest possible rate for 195 s while the cache and the database fail and recover.
- * `-- --seconds 600` extends the run. With `--ids 100000`, the load continues after the last injected failure until the service
- * has acknowledged 100,000 users. Exits with 1 in these cases:
+ * `-- --seconds 600` extends the run. With `--ids 100000`, the load continues after the last injected failure until 100,000
+ * users have each had a successful request. Exits with 1 in these cases:
  * - A request failed, and an injected database failure does not explain the failure.
  * - The memory of a process grew.
  * - A user does not have exactly one row and one internal id.
- * - An event was not acknowledged.
+ * - A webhook event was not acknowledged with a 200.
  */
 const { values } = parseArgs({
   options: {

@@ -32,8 +32,8 @@ export interface Traffic {
   /** Users for whom at least one response had a status below 300. */
   readonly acknowledged: ReadonlySet<string>;
   /**
-   * Users whose event got a status other than 200. An event without a response is not included. `redeliver` sends the events of
-   * these users again.
+   * Users whose webhook event (`user.created`) got a status other than 200. An event without a response is not included.
+   * `redeliver` sends the events of these users again.
    */
   readonly undelivered: Set<string>;
   redeliver(): Promise<void>;

@@ -27,7 +27,8 @@ import {
 // Models how the service links identity-provider users to internal ids: lib/register.ts, lib/user-id.ts, lib/webhook.ts,
 // lib/users/forget.ts and lib/users/relink.ts. A step is one statement of the database, one command of the cache, or one
 // failure. PostgreSQL and the cache run each statement or command atomically. Between two steps of a call, any other step can
-// happen. A guard is a request with a session.
+// happen. A guard is a request with a session. Concurrent calls for the same id in one process share the result of one call
+// (single-flight).
 //
 // `users:forget` deletes a user. After that, only a token that is newer than the deletion links this forgotten user again.
 // `users:relink` moves a user from the old instance of the provider to the new instance, or back. The two instances have
@@ -57,8 +58,9 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
   }
 
   /**
-   * Responds to a call whose user is forgotten. A guard that shares this result repeats its steps alone, because its token may
-   * be newer than the deletion. A webhook or registration does not repeat its steps, because it has no token of the user.
+   * Responds to a call whose user is forgotten. A guard that shares this result repeats its steps without sharing a result,
+   * because its token may be newer than the deletion. A webhook or registration does not repeat its steps, because it has no
+   * token of the user.
    */
   function forgotten(state: State, call: Call): void {
     const user = userOf(state, call);
@@ -135,7 +137,7 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
     return isWeak('the insert does not check expired previous ids') ? undefined : 'expired';
   }
 
-  /** Returns true if the id of the call is a previous id. A database trigger then rejects the insert. */
+  /** Returns true if the id of the call is a previous id. A database trigger rejects an insert with a previous id. */
   const isPrevious = (user: UserState, { name }: Call) =>
     name !== user.present &&
     user.previous !== 'none' &&
@@ -169,7 +171,8 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
 
   /**
    * Inserts a row for a user without a row. Does not insert a row if the id is a previous id. For a forgotten user, inserts a row
-   * only if the token of the call is newer than the deletion. The statement is atomic, so it decides every race.
+   * only if the token of the call is newer than the deletion. The statement is atomic, so no other step can happen between
+   * these checks and the insert.
    */
   function insert(state: State, call: Call): void {
     const user = userOf(state, call);

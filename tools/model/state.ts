@@ -89,7 +89,7 @@ export interface Call {
   isRepeated: boolean;
 }
 
-/** State of one of the provider's ids of a user: its cache entry, and whether an operator has forgotten it. */
+/** State of one of the provider's ids of a user: its cache entry, and whether an operator has forgotten the user. */
 export interface NameState {
   /** The cached id, or 0. */
   cached: number;

@@ -73,7 +73,8 @@ export function readReport(file: string): Result[] {
 /**
  * Edits Stryker's file of earlier results: deletes the mutants that survived or that crashed the test runner, so that the next
  * run tests them again. Stryker itself reuses the result of a survived mutant until a test that covers the mutant changes. For
- * module-level code, Stryker does not know these tests, so it would not notice the change. A crash is not a result to reuse.
+ * module-level code, Stryker does not know which tests cover a mutant, so it would not notice that such a test has changed. A
+ * crash is not a result to reuse.
  */
 export function dropUnreliableResults(file: string): void {
   if (!existsSync(file)) return;

@@ -5,8 +5,9 @@ const CORE = 'registry/identity-link/lib/identity-link';
 const CACHE = 'registry/identity-link-cache/lib/identity-link';
 
 /**
- * Files of the registry items that are copied from modules of lib/. Each key is the path of a file, and its value lists the
- * modules. A list of names after `#` selects the statements that declare these names.
+ * A registry item is a set of source files that shadcn copies into an application. This object lists the files of items that
+ * are copies of modules of lib/. Each key is the path of a file, and its value lists the modules. A list of names after `#`
+ * selects the statements that declare these names.
  */
 const COPIES: Readonly<Record<string, readonly string[]>> = {
   [`${CORE}/concurrency.ts`]: [
@@ -24,7 +25,7 @@ const COPIES: Readonly<Record<string, readonly string[]>> = {
   [`${CACHE}/user-id-cache.ts`]: ['lib/api/schemas.ts#InternalUserId', 'lib/linking/user-id-cache.ts'],
 };
 
-/** Modules of lib/ that a file of an item replaces. */
+/** Modules of lib/ that another file of the item replaces, with the import path of this file. */
 const REPLACED: ReadonlyMap<string, string> = new Map([['lib/storage/kv.ts', './kv']]);
 
 const IMPORT = /^import (?:type )?(?:\* as (?<all>\w+)|\{(?<names>[^}]*)\}) from '(?<from>.+)';$/;

@@ -8,7 +8,10 @@ import { output, withServer } from './steps';
 
 type Output = Awaited<ReturnType<typeof output>>;
 
-/** Throws if the doctor (doctor.mjs) did not print each of these lines, or if its exit code is wrong. */
+/**
+ * Throws if the doctor (doctor.mjs, which checks an installation) did not print each of the expected lines, or if its exit code
+ * is not 1.
+ */
 function requireFindings({ status, text }: Output, expected: readonly string[]): void {
   const missing = expected.filter((line) => !text.includes(line));
   if (missing.length > 0) throw new Error(`The doctor did not print:\n${missing.join('\n')}`);

@@ -9,9 +9,9 @@ const Item = z.object({ files: z.array(z.object({ target: z.string(), content: z
 const REPOSITORY = 'example/identity-link';
 
 /**
- * Installs the items from a GitHub repository into an application without `src/`, and throws if a file differs from the built
- * item. This checkout replaces the repository: git reads the checkout instead of github.com, and emulate-github.mjs returns
- * files of the checkout for requests to raw.githubusercontent.com.
+ * Installs the shadcn items (build.ts) from a GitHub repository into an application without `src/`, and throws if a file
+ * differs from the built item. This checkout replaces the repository: git reads the checkout instead of github.com, and
+ * emulate-github.mjs returns files of the checkout for requests to raw.githubusercontent.com.
  */
 export async function checkGitHub(folder: string): Promise<void> {
   write(folder, 'package.json', '{ "private": true }');

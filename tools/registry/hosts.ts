@@ -100,8 +100,8 @@ export default clerkMiddleware(async (auth, request) => {
 `;
 
 /**
- * Returns the edited middleware of an application whose middleware the guide does not show. The guide shows only
- * `withIdentityLink()` without arguments. The edits follow the text that shadcn prints (`docs` in build.ts).
+ * Returns the text of the middleware file after the manual edits. Used if this text is not in the guide (docs/existing-app.md),
+ * which shows only `withIdentityLink()` without arguments. The edits follow the text that shadcn prints (`docs` in build.ts).
  */
 function editMiddleware({ protects, passesKeyBy, alias }: Host): string {
   if (passesKeyBy === 'withIdentityLink')

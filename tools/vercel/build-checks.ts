@@ -22,8 +22,8 @@ const readSources = (tree: string, folders: readonly string[]) =>
 /**
  * Returns strings that occur only in code that is not deployed. Bundlers keep strings unchanged, so such a string in the
  * output shows that the output contains the code. Returns only string literals with a space and at least 25 characters after it.
- * Other code may contain the same string if it is short or a single word. Does not read the tests, because a test can contain a
- * text that the service composes from several strings. The output, such as a prerendered page, can contain the composed text.
+ * Other code may contain the same string if it is short or a single word. Does not read the tests. A test can contain a text
+ * that the service composes from several strings. The output, such as a prerendered page, can then contain the same text.
  */
 function findUndeployedStrings(tree: string): string[] {
   const deployed = readSources(tree, ['app', 'lib']).join('\n');

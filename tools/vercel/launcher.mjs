@@ -59,8 +59,9 @@ const server = http.createServer((request, response) =>
 );
 server.keepAliveTimeout = 0;
 // With `hidden`, a `net.Server` accepts the connections. After its `connection` event, Node.js publishes the socket on the
-// diagnostics channel `net.server.socket`. The HTTP server stores itself in `socket.server`. `setImmediate` delays this until
-// the socket is published, so that a subscriber of the channel does not find the HTTP server in the socket.
+// diagnostics channel `net.server.socket`. An HTTP server stores itself in `socket.server` when it gets a socket.
+// `setImmediate` passes the socket to the HTTP server after the socket is published, so that a subscriber of the channel does
+// not find the HTTP server in the socket.
 const passSocket = (socket) => setImmediate(() => server.emit('connection', socket));
 const listening = visibility === 'hidden' ? net.createServer(passSocket) : server;
 listening.listen(0, '127.0.0.1', () => process.send({ port: listening.address().port }));

@@ -17,7 +17,7 @@ function ownPath(value: string | string[] | undefined): string | undefined {
   if (typeof value !== 'string' || !value.startsWith('/') || !URL.canParse(value, ANY_ORIGIN))
     return undefined;
   const { origin, pathname, search } = new URL(value, ANY_ORIGIN);
-  // `//host` and `/\host` lead to another site. `/.//host` stays on this site, but its path, `//host`, leads to another site.
+  // `//host` and `/\host` lead to another site. `/.//host` stays on this site, but `URL` shortens it to `//host`.
   return origin === ANY_ORIGIN && !pathname.startsWith('//') ? pathname + search : undefined;
 }
 

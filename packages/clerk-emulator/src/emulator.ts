@@ -121,8 +121,8 @@ export interface Emulator {
   /** Makes the next calls of an operation slow or fail. */
   readonly failures: Failures;
   /**
-   * Returns the users, browsers, sessions, attempts, tickets, mails and webhook deliveries. The snapshot contains secrets. It can
-   * be stored as JSON and restored in another emulator. It contains neither the settings nor the signing key.
+   * Returns the users, browsers, sessions, sign-ins, sign-ups, tickets, mails and webhook deliveries. The snapshot contains
+   * secrets. It can be stored as JSON and restored in another emulator. It contains neither the settings nor the signing key.
    */
   snapshot(): Snapshot;
   /**

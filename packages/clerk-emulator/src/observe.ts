@@ -17,7 +17,7 @@ export interface SentResponse {
   readonly body: string;
 }
 
-/** Applies the failures of the instance, logs each request, and passes its response to `onResponse`. */
+/** Applies the failures that were added to the instance, logs each request, and passes its response to `onResponse`. */
 export function observe(
   { failures, requests, clock }: Instance,
   onResponse: ((response: SentResponse) => void) | undefined,
@@ -52,6 +52,8 @@ function fail({ status, disconnect }: PendingFailure, { incoming }: HttpBindings
   }
   if (status === undefined) return undefined;
   const code = status === 429 ? 'too_many_requests' : 'internal_clerk_error';
-  const body = errorBody(new ApiError(status, code, 'This call fails because a failure was added to it.'));
+  const body = errorBody(
+    new ApiError(status, code, 'This call fails because a failure was added for its operation.'),
+  );
   return respond({ status, headers: status === 429 ? { 'retry-after': '1' } : {}, body });
 }

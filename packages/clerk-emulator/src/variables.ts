@@ -21,7 +21,7 @@ export function sdkVariables({
 }: Shared): Record<string, string> {
   const browser = {
     CLERK_PUBLISHABLE_KEY: publishableKey,
-    // The SDKs derive an https:// address of the Frontend API from the key, unless they have the URL of a proxy.
+    // The SDKs derive an https:// address of the Frontend API from the publishable key, unless they have the URL of a proxy.
     CLERK_PROXY_URL: url,
     // Without the next two addresses, the SDKs would load their scripts from the host of CLERK_PROXY_URL with https. The
     // emulator serves only http.

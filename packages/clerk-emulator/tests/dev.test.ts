@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 
 const bin = fileURLToPath(new URL('../bin.mjs', import.meta.url));
 
-/** Starts the clerk-emulator command. The end of `stdout` shows that the command and all its descendants have ended. */
+/** Starts the clerk-emulator command. `end` resolves once it and all its descendants have ended, because they share stdout. */
 function startCli(args: readonly string[]) {
   const child = spawn(process.execPath, [bin, ...args], {
     detached: true,

@@ -219,7 +219,7 @@ test('A production instance identifies the browser by an HttpOnly cookie', async
   ).toBe(true);
 });
 
-test('After a restart of the emulator, a browser is still signed in, and a second browser can continue the sign-up that it had started', async () => {
+test('After a restart of the emulator, a signed-in browser is still signed in, and another browser can continue its sign-up', async () => {
   const dataFile = join(folder, 'provider.json');
   const before = await start({ dataFile });
   const { browser, sessionId } = await signedInBrowser(before, 'kept@example.com');
@@ -237,7 +237,7 @@ test('After a restart of the emulator, a browser is still signed in, and a secon
   expect(done.response?.status).toBe('complete');
 });
 
-test('A Frontend API request for a feature that the emulator lacks gets an error in the format of the provider', async () => {
+test('A Frontend API request for a feature that the emulator lacks gets an error in the format of Clerk', async () => {
   const provider = await start();
   const { browser } = await signedInBrowser(provider, 'more@example.com');
   for (const [method, path] of [

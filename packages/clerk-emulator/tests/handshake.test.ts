@@ -97,7 +97,7 @@ test('The nonce of a handshake is valid only at the instance that created it, an
   expect((await payload(provider, nonce)).directives).not.toEqual([]);
 });
 
-test('A production instance passes the nonce or token of a handshake in a cookie, and a Set-Cookie directive of the handshake deletes this cookie', async () => {
+test('A production instance passes the nonce or token of a handshake in a cookie. The cookies of the handshake include a Set-Cookie directive that deletes this cookie', async () => {
   const provider = await start(PRODUCTION);
   const handshake = signedInBrowser(provider);
   const byNonce = await handshake();

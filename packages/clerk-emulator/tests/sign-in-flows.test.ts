@@ -239,7 +239,7 @@ test('A sign-up that changes the invited address needs an emailed code and does 
   expect(provider.store.invitations.all().map(({ status }) => status)).toEqual(['pending']);
 });
 
-test('An invitation link without a redirect URL to this machine responds with 400, and the link of a revoked invitation with an error', async () => {
+test('An invitation link responds with 400 unless it has a redirect URL to this machine. The link of a revoked invitation responds with an error', async () => {
   const { provider } = await start();
   const { invitations } = clerkFor(provider);
   const pages = ['https://evil.example/', 'http://localhost@evil.example/'];

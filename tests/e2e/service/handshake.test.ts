@@ -21,8 +21,10 @@ const browser = stopAfterAll(await launchBrowser());
 
 /**
  * A handshake redirects the browser through the identity provider to get a new session token for the service. The cases combine
- * three settings: whether the service has authorized parties, whether the provider passes the session token by a nonce or in a
- * handshake token, and whether the session token has an `azp` claim (the origin of the page that requested the token).
+ * three settings:
+ * - whether the service has authorized parties, which are the origins whose session tokens it accepts.
+ * - whether the provider passes the session token by a nonce or in a handshake token.
+ * - whether the session token has an `azp` claim, which is the origin of the page that requested the token.
  */
 const CASES = (['without', 'with'] as const).flatMap((parties) =>
   (['nonce', 'token'] as const).flatMap((format) =>

@@ -178,7 +178,7 @@ describe.each([development, production])(
       const refreshed = await tokenOf();
       expect(refreshed).not.toBe(before);
 
-      // Leaves the page, because an open page would replace the expired token.
+      // Leaves the page, because an open page would replace the expired token that this test sets next.
       await tab.goto('about:blank');
       const session = provider.store.sessions.all().find(({ userId }) => userId === user.id);
       const now = Math.floor(Date.now() / 1000);

@@ -92,8 +92,8 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
     template: TEMPLATE,
     cutReplication: () => link.treat('black-hole'),
     async killPrimary() {
-      // Closes the address first. A primary that is ending stops waiting for the standby, so a commit may then exist only on
-      // the primary. No client may get an acknowledgement of such a commit.
+      // Closes the address first. The processes of a killed primary no longer wait for the standby, so a commit may exist only
+      // on the primary. No client may get an acknowledgement of such a commit.
       await address.treat('refuse');
       const [pid] = (await readFile(path.join(primary.dataFolder, 'postmaster.pid'), 'utf8')).split('\n');
       await endProcess(Number(pid), []);

@@ -77,11 +77,12 @@ export async function installPackages(folder: string, packages: Packages): Promi
 }
 
 /**
- * Copies the emulator into the `node_modules` folder of an application. A symbolic link would lead to a folder outside
- * `node_modules`, and Playwright would compile the modules there. Playwright does not compile the modules below `node_modules`.
+ * Copies the emulator of the identity provider into the `node_modules` folder of an application. A symbolic link would lead to
+ * a folder outside `node_modules`, and Playwright would compile the modules in that folder. Playwright does not compile the
+ * modules below `node_modules`.
  *
- * Playwright, `@clerk/backend` and the dependencies of the emulator are below `node_modules` of this project. Creates a
- * symbolic link to each of them that the application does not have.
+ * Playwright, `@clerk/backend` and the dependencies of the emulator are below `node_modules` of this project, so symbolic links
+ * to them are safe. Creates a link to each of these packages that the application does not have.
  */
 async function installEmulator(folder: string): Promise<void> {
   const installed = (name: string) => path.join(projectFolder, 'node_modules', name);

@@ -31,7 +31,7 @@ async function callsOf(act: () => Promise<unknown>) {
 /** The request that the SDK sends to get the public keys of the Clerk instance. */
 const keyRequest = { path: '/v1/jwks', userAgent: BACKEND, version: expect.any(String) };
 
-test('The middleware runs the expected SDK versions, and lib/idp/backend-api.ts sends the API version of the SDK', async () => {
+test('The middleware runs the expected SDK versions, and lib/idp/backend-api.ts requests the same API version as the SDK', async () => {
   const token = tokenFor(provider, 'user_1');
   const keys = await callsOf(() => service.api(bearer(token)));
   const nonce = await callsOf(() => service.pass('/account?__clerk_handshake_nonce=nonce_unknown'));

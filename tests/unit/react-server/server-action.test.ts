@@ -128,7 +128,7 @@ test.each([
   { '1': JSON.stringify(Array.from({ length: 5_001 }, () => 0)), '2': `[${'0,'.repeat(5_000)}0]` },
   Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`1_${index}`, ''])),
 ])(
-  'The call of an action gets a 400 if JavaScript converts a field name to a number, but the name is not the decimal form of that number (such as `00`, `0x0` or an empty name for 0), or if the form has too many fields, values or levels: %#',
+  'The call of an action gets a 400 if a field name is an unusual form of a number, such as `00`, `0x0` or an empty name, which JavaScript converts to 0. The call also gets a 400 if the form has too many fields, values or levels: %#',
   async (fields) => {
     expect(await statusOf(form({ '0': '[]', ...fields }), KNOWN)).toBe(400);
   },

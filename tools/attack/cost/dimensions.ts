@@ -155,7 +155,8 @@ const signed = (request: CostRequest, text: string): CostRequest => ({
 /**
  * Limits for deliveries with invalid signatures. The control request has a body of the same size but no signature, so the
  * service does not hash its body. If a request has a signature, the service hashes the body once for each of its two signing
- * secrets (main.ts). One hash of 1 MiB takes about a millisecond. `negligible`, in milliseconds, allows for both hashes.
+ * secrets (main.ts). One hash of 1 MiB takes about a millisecond. An additional cost below `negligible` (4 ms) is acceptable,
+ * so both hashes are within the limits.
  */
 const SIGNATURE_LIMITS: LimitsFor = () => ({ factor: 1.6, negligible: 4 });
 /**

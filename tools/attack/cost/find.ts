@@ -10,7 +10,7 @@ interface MeasuredPoint extends Point {
 }
 
 /** A dimension (a growing part of a request, such as its headers) whose cost exceeds a limit at one address. */
-export interface Finding {
+export interface ExcessiveCost {
   /** Method and path. */
   readonly address: string;
   readonly dimension: string;
@@ -128,7 +128,7 @@ async function findIn(
   dimension: Dimension,
   ordinaryMs: number,
   { quick, page }: FindOptions,
-): Promise<Finding | undefined> {
+): Promise<ExcessiveCost | undefined> {
   const sizes = sizesOf(dimension, quick ? 8 : 4, quick ? 2 : 5);
   const screened = await measureSeries(server, target, dimension, sizes, SCREENING, ordinaryMs);
   const limits = (dimension.control?.limits ?? ordinaryLimits)(page);
@@ -145,7 +145,8 @@ async function findIn(
 /**
  * Measures the ordinary (small) request several times and resolves with the lowest cost in milliseconds. If the address rejects
  * the method with 405, measures the GET request instead. The cost is the reference of a dimension, unless the dimension has a
- * control request (dimensions.ts). A higher cost could be noise, and a reference that is too high would hide findings.
+ * control request (dimensions.ts). The lowest cost is used, because noise increases a cost, and a reference that is too high
+ * would hide findings.
  */
 export async function ordinaryCost(
   server: Server,
@@ -170,8 +171,8 @@ export async function findCosts(
   targets: readonly Target[],
   options: FindOptions,
   onTarget: (target: Target, ordinaryMs: number) => void,
-): Promise<Finding[]> {
-  const findings: Finding[] = [];
+): Promise<ExcessiveCost[]> {
+  const findings: ExcessiveCost[] = [];
   for (const target of targets) {
     const milliseconds = await ordinaryCost(server, target);
     onTarget(target, milliseconds);

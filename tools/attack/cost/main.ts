@@ -4,7 +4,7 @@ import { SIGNING_SECRET } from '../../../tests/harness/keys';
 import { now, tokenFor } from '../../../tests/harness/requests';
 import type { TestService } from '../../../tests/harness/service';
 import { costAddresses, ordinaryRequest } from './addresses';
-import { costTargets, type Finding, findCosts, ordinaryCost } from './find';
+import { costTargets, type ExcessiveCost, findCosts, ordinaryCost } from './find';
 import { readinessUnder, WORST_SHAPES, worstRequest } from './readiness';
 
 /**
@@ -33,7 +33,7 @@ const NEW_SIGNING_SECRET = `whsec_${Buffer.from('a new signing secret for tests.
  * Prints one row for each dimension that has a finding (a cost above a limit). The row contains the address (method and path)
  * of the request with the highest cost.
  */
-function printFindings(findings: readonly Finding[]): void {
+function printFindings(findings: readonly ExcessiveCost[]): void {
   const byCost = findings.toSorted((one, other) => other.worst.milliseconds - one.worst.milliseconds);
   const worstOfEach = byCost.filter(
     ({ dimension }, index) => byCost.findIndex((other) => other.dimension === dimension) === index,

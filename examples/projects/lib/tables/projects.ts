@@ -108,7 +108,7 @@ export async function listMembers(userId: string, projectId: string): Promise<Me
   });
 }
 
-/** Returns the internal id of the user with this internal id or, if there is no such user, with this identity-provider id. */
+/** Finds a user by internal id or, if no user has this internal id, by identity-provider id. Returns the internal id. */
 async function findUserId(eitherId: string): Promise<string | undefined> {
   const internal = z.uuid().safeParse(eitherId.toLowerCase()).data;
   const users = await database().user.findMany({

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 export const MARK = 'mark7c2d';
 
 export interface HostileAction {
-  /** Name that the handler of the action writes to the database if the handler runs. Each request has a different name. */
+  /** Name that the handler of the server action writes to the database if it runs. Each request has a different name. */
   readonly name: string;
   readonly session:
     | 'owner'

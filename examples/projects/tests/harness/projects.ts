@@ -99,8 +99,8 @@ export const callAction = ({ url }: TestService, { id, input, token, page = '/pr
 
 /**
  * Requests a page. `destination` is the value of the header `sec-fetch-dest`. A browser sends `document` when it navigates to
- * a page. Clerk's SDK renews a session by a redirect only if the value is `document` or `iframe`, so by default, the response is
- * not such a redirect.
+ * a page. Clerk's SDK renews a session by a redirect only if the value is `document` or `iframe`. The default `empty` prevents
+ * such a redirect.
  */
 export const openPage = ({ url }: TestService, page: string, token?: string, destination = 'empty') =>
   send(`${url}${page}`, {

@@ -42,7 +42,7 @@ const currentName = async () =>
 const SIGN_IN = `/sign-in?redirect_url=${encodeURIComponent(page)}`;
 
 describe.each(WITHOUT_SESSION)('Requests with %s', (session, create) => {
-  test(`With ${session}, a component that calls getUser renders no user`, async () => {
+  test(`With ${session}, a page whose component calls getUser shows "Signed out" and no user id`, async () => {
     const { status, body } = await openPage(service, '/projects', create());
     expect(status).toBe(200);
     expect(body).toContain('Signed out');
@@ -98,7 +98,7 @@ describe('Without the database', () => {
     await service.database.proxy.treat('refuse');
     onTestFinished(() => service.database.proxy.treat('forward'));
   };
-  test('During a database outage, an uncached user gets a 500 page without details', async () => {
+  test('During a database outage, a user whose id is not cached gets a 500 page without details', async () => {
     await withoutDatabase();
     const { status, body } = await openPage(service, '/projects', token('user_outage'));
     expect(status).toBe(500);

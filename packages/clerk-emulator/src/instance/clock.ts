@@ -21,7 +21,7 @@ export function creationTimes(clock: Clock): () => number {
 /** Maximum delay of a Node.js timer in milliseconds. A timer with a longer delay would fire immediately. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
-/** The system clock. Its timers do not keep the process alive. A timer with too long a delay fires after LONGEST_TIMER. */
+/** The system clock. Its timers do not keep the process alive. Delays longer than LONGEST_TIMER are cut to LONGEST_TIMER. */
 export const systemClock: Clock = {
   now: Date.now,
   after(milliseconds, callback) {

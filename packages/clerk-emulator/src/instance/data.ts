@@ -55,7 +55,7 @@ const Session = z.object({
   status: z.enum(['active', 'ended', 'removed', 'revoked', 'expired']),
   lastActiveAt: Time,
   expireAt: Time,
-  /** Time at which the signed-in user last entered the password or a mailed code again (reverification). */
+  /** Time of the last reverification, in which the signed-in user entered the password or a mailed code again. */
   reverifiedAt: Time.nullable().default(null),
   /** The last reverification. `verification` is null until a code is mailed or a password is entered. */
   reverification: z.object({ verification: Verification.nullable() }).nullable().default(null),
@@ -66,7 +66,7 @@ const Session = z.object({
 /** A check by Clerk Protect (Clerk's bot protection) that the browser has not passed yet. */
 const ProtectCheck = z.object({ token: z.string(), scriptUrl: z.string(), expireAt: Time });
 
-/** An attempt to sign in. The fields with a default are missing in data files of earlier versions. */
+/** An attempt to sign in. Data files of earlier emulator versions lack the fields that have a default here. */
 const SignIn = z.object({
   id: z.string(),
   clientId: z.string(),
@@ -171,7 +171,7 @@ const Delivery = z.object({
   createdAt: Time,
 });
 
-/** All rows of an emulator. The tables with a default are missing in data files of earlier versions. */
+/** All rows of an emulator. Data files of earlier emulator versions lack the tables that have a default here. */
 export const Snapshot = z.object({
   version: z.literal(1),
   users: z.array(User),

@@ -20,7 +20,7 @@ export interface HandshakeSettings {
   readonly azp: boolean;
 }
 
-/** The handshake settings of an instance, and the cookies that wait until the application's server sends their nonce. */
+/** The handshake settings of an instance, and the stored cookies that the application's server gets in exchange for a nonce. */
 export interface Handshakes {
   readonly settings: HandshakeSettings;
   set(settings: Partial<HandshakeSettings>): void;

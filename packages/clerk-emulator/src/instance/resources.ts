@@ -125,7 +125,7 @@ export function sessionResource(session: Session): Resource {
   };
 }
 
-/** A sign-in token. As in Clerk, each response contains the ticket of the token. This secret signs the user in. */
+/** A sign-in token. As in Clerk, each response contains its ticket, which is the secret that signs the user in. */
 export function signInTokenResource(token: SignInToken): Resource {
   return {
     object: 'sign_in_token',
@@ -189,7 +189,7 @@ export function browserSessionResource(
     last_active_token: token === undefined ? null : { object: 'token', jwt: token },
     last_active_organization_id: null,
     // Minutes since the first and the second factor were verified. The second value is -1, because users cannot set up a second
-    // factor. The mailed code that client trust requires does not count.
+    // factor. With client trust, a sign-in in a new browser requires a mailed code, but this code does not count as a factor.
     factor_verification_age: [Math.floor((more.now - firstFactorVerifiedAt(session)) / MINUTE), -1],
     ...(user === undefined ? {} : { user: publicUserResource(user) }),
     public_user_data: user ? publicUserData(user) : null,

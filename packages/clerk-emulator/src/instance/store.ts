@@ -58,9 +58,8 @@ const WRITE_SHARE = 0.1;
 
 /**
  * Opens the store. Without a data file, the store exists only in memory. Each write creates a new file and renames it, so a
- * crash leaves a complete file. After a crash, the file may lack the changes of the last 0.2 s. If there are many thousand rows,
- * the file may lack the changes of a longer time. Rejects with an error that names the file if the file is not readable or has
- * another format.
+ * crash leaves a complete file. After a crash, the file may lack the changes of the last 0.2 s. With many thousand rows, this
+ * time is longer. Rejects with an error that names the file if the file is not readable or has another format.
  */
 export async function openStore(dataFile: string | undefined, newSigningKeyPem?: string): Promise<Store> {
   const data = dataFile === undefined ? undefined : await readDataFile(dataFile);

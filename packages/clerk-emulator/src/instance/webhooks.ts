@@ -6,8 +6,8 @@ import { attemptDelivery, type WebhookEndpoint } from './webhook-attempt';
 
 /**
  * The webhook sender. It signs events and delivers them to the endpoint of an application. In these comments, a delivery is
- * pending while an attempt is scheduled or in flight. Its `status` is then not always `pending`: a delivered event keeps the
- * status `delivered` while `redeliver` sends it again.
+ * pending while an attempt is scheduled or in flight. The `status` of a pending delivery can also be `delivered`, because a
+ * delivered event keeps this status while `redeliver` sends it again.
  */
 export interface Webhooks {
   /** Stores an event and delivers it. The delivery waits while the endpoint is paused or missing. */

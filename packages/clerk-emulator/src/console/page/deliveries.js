@@ -20,12 +20,12 @@ const LABELS = { pending: 'Pending', delivered: 'Delivered', failed: 'Failed' };
 const STATES = { pending: 'waiting', delivered: 'good', failed: 'bad' };
 const EMPTY = 'No deliveries yet. Create a user or send an event to see the response of the endpoint here.';
 const NO_USER = 'Other events';
-/** Longer `data:` URIs are shortened. */
+/** Maximum length of a `data:` URI in a shown payload. Longer URIs are shortened. */
 const MAX_DATA_URI_LENGTH = 60;
 
 /**
- * Shows the deliveries grouped by user, of all types or of one type. An open delivery shows its attempts and its
- * payload.
+ * Shows the deliveries grouped by user, of all types or of one type. An expanded delivery shows its attempts and
+ * its payload.
  * @param {Model} model
  */
 export function Deliveries(model) {

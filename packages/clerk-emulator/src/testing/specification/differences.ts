@@ -43,8 +43,8 @@ const LEFT_OUT: readonly (Difference & { readonly reason: string })[] = [
 
 /**
  * Fields that the pinned clerk-js reads and the specification does not contain. A response without such a field is an
- * error. The specification describes protect checks only in part. It contains the status `needs_protect_check` and a path
- * without operations (HTTP methods), but no field.
+ * error. The specification describes protect checks (Clerk's bot protection) only in part. It contains the status
+ * `needs_protect_check` and a path without HTTP methods, but no fields.
  */
 const ADDED: readonly (Difference & { readonly schema: z.ZodType })[] = [
   {
