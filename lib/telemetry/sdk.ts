@@ -84,8 +84,8 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
   const tracer = trace.getTracer(SCOPE);
   const recorder = instruments(metrics.getMeter(SCOPE));
   /**
-   * Exports the metrics before Vercel suspends the function. For spans, @vercel/otel does the same. Calls of `forceFlush`
-   * during an export share the next export, so concurrent requests do not cause an export each.
+   * Exports the metrics before Vercel suspends the function. For spans, @vercel/otel does the same. While an export runs, all
+   * new calls of `forceFlush` share one later export, so concurrent requests do not cause an export each.
    */
   const exportWhileAwake = () => {
     if (runsOnVercel && reader) waitUntil(withFlushTimeout(reader.forceFlush()));

@@ -73,10 +73,10 @@ test('forget() deletes the cached id before it deletes the row, after it deletes
   const result = await forget('user_gone', async () => steps.push('pause'));
   expect(result).toBe('forgotten');
   const changes = steps.filter((step) => !['BEGIN', 'SET', 'COMMIT'].includes(step));
-  // The two statements of `reads` look up the row and the earlier provider ids of the user. WITH stores the hash in
-  // `forgotten_users`. The first DELETE removes expired hashes, and the second DELETE removes the row. The last SELECT checks
-  // whether the user is linked again.
+  // These two statements look up the row and the earlier provider ids of the user.
   const reads = ['SELECT', 'SELECT'];
+  // WITH stores the hash in `forgotten_users`. The first DELETE removes expired hashes, and the second DELETE removes the row.
+  // The last SELECT checks whether the user is linked again.
   expect(changes).toEqual([
     ...[...reads, 'DEL', 'WITH', 'DELETE', ...reads, 'DELETE'],
     ...['DEL', 'pause', 'DEL', 'SELECT'],
@@ -131,7 +131,7 @@ test('forget() rejects if the cache fails before the row is deleted, and returns
   expect(await database.rowsOf('user_kept')).toMatchObject([{ id: kept }]);
 });
 
-test('forget() for 0 days adds no row to `forgotten_users`, and any registration links the user again', async () => {
+test('After forget() for 0 days, `forgotten_users` has no row for the user, and a registration without a session token links the user again', async () => {
   await resolve('user_unprotected');
   const { rows: before } = await database.pool.query('SELECT FROM forgotten_users');
   expect(await forget('user_unprotected', undefined, 0)).toBe('forgotten');

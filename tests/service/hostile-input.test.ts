@@ -315,7 +315,7 @@ describe('Generated headers', () => {
     '?%00=%ff&a[]=b&__proto__[x]=y',
   );
   const Headers = fc.dictionary(fc.constantFrom(...NAMES), Value, { maxKeys: 8 });
-  /** Expects a response without a redirect, HTML, the generated host evil.example or a header of the provider's SDK. */
+  /** Expects that the response does not redirect and contains neither HTML, the host evil.example nor an SDK header. */
   const expectPlain = ({ headers, text }: Awaited<ReturnType<typeof sendRequest>>) => {
     expect(headers.location).toBeUndefined();
     expect(headers['content-type'] ?? '').not.toContain('html');

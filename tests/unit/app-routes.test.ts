@@ -36,7 +36,7 @@ test('The list of routes in the repository matches the files in app/', () => {
 
 // Next.js omits a route group, such as `(marketing)`, and a slot, such as `@side`, from the path of a page. It serves no page in
 // a private folder (`_parts`).
-test('writeRoutes() lists pages, API routes and the first path segments of the API routes, but not openapi.json and api-not-found', () => {
+test('writeRoutes() lists the pages, the API routes and the first path segment of each API route, but not openapi.json and api-not-found', () => {
   for (const file of [
     'app/(marketing)/pricing/page.tsx',
     'app/projects/[id]/page.tsx',

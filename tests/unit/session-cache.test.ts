@@ -31,7 +31,7 @@ test('The session cache returns the session of a credential, and returns no sess
   expect(cache.get(credential(tokenUntil(Date.now() + HOUR_MS, 'other')))).toBeUndefined();
 });
 
-test('The session cache does not store the session of a credential without `token`, because its cookies contain several session tokens', () => {
+test('If the cookies of a request contain several session tokens, `token` is undefined, and the session cache does not store the session', () => {
   const several = { ...credential(tokenUntil(Date.now() + HOUR_MS)), token: undefined };
   cache.set(several, session());
   expect(cache.get(several)).toBeUndefined();

@@ -168,7 +168,8 @@ export function exampleChecks(
       },
     },
     {
-      title: 'A call of a server action with malformed arguments and a form without an action id get a 400',
+      title:
+        'A call of a server action gets a 400 if its arguments are malformed, and a form gets a 400 if it has no action id',
       async run() {
         const { id, fields } = await readForm();
         const broken = fields.map(([field, value]) => [field, field.endsWith(':1') ? MARK : value] as const);

@@ -96,7 +96,7 @@ test('The docs page contains all descriptions, constants and field names of the 
     const plain = (text: string) => text.replaceAll('`', '').replace(/\s+/g, ' ').trim();
     const shown = plain((await page.locator('main').innerText()).replaceAll('`', ''));
     const { info, tags, paths, webhooks, components, 'x-elsewhere': elsewhere } = document;
-    // The page shows the names of shared headers with the responses. It does not show their keys in `components.headers`.
+    // The page does not show the keys of `components.headers`. It shows these headers, by name, with the responses.
     const { headers, ...named } = components;
     const shared = Object.values(headers).map((header) => ({ header }));
     const texts = collectTexts({ info, tags, paths, webhooks, named, shared, elsewhere });

@@ -102,7 +102,7 @@ async function startInstance(publishableKey: string, options: Partial<EmulatorOp
   return {
     provider,
     application,
-    /** Opens a tab in `context` or in a new browser profile. Records errors, and requests that do not go to the application. */
+    /** Opens a tab in `context` or in a new browser profile. Records each error and each request to another host. */
     async newTab(context?: BrowserContext) {
       const options = { baseURL: application.url, reducedMotion: 'reduce' } as const;
       const profile = context ?? (await chrome.newContext(options));

@@ -26,8 +26,8 @@ const COOKIE_LIFE_SECONDS = 365 * 24 * 60 * 60;
 
 /**
  * Recognizes the browser by `__clerk_db_jwt` in the query (development instance) or by the `__client` cookie (production
- * instance). Throws a 400 if the origin of the request is not trusted (see `isTrustedOrigin`), because a page of that origin
- * must not act for the user.
+ * instance). Throws a 400 if the origin of the request is not trusted (see `isTrustedOrigin`), because a page of an untrusted
+ * origin must not act for the user.
  */
 export function recognizeBrowser(instance: Instance, request: ApiRequest): Browser {
   const proxy = proxyOrigin(instance, request);

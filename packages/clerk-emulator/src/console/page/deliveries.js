@@ -13,7 +13,7 @@ import { html, useMemo, useState } from './preact.js';
  * The deliveries about one user.
  * @typedef {object} Group
  * @property {string} name the user's e-mail address, or the id if the address is unknown, or {@link NO_USER}
- * @property {readonly Delivery[]} deliveries {@link List} shows the last delivery first
+ * @property {readonly Delivery[]} deliveries the deliveries in reverse order of the page, as {@link List} expects
  */
 
 const LABELS = { pending: 'Pending', delivered: 'Delivered', failed: 'Failed' };
@@ -74,9 +74,9 @@ async function clear() {
 }
 
 /**
- * Groups deliveries by user. Returns the groups and deliveries from the bottom of the page to the top, because {@link List}
- * shows the last row first. On the page, the group with the newest delivery is at the top. In each group, all events about the
- * user are above all events about sessions. New sessions therefore do not push `user.created` down.
+ * Groups deliveries by user. On the page, the group with the newest delivery is at the top. In each group, all events about the
+ * user are above all events about sessions. New sessions therefore do not push `user.created` down. Both returned orders are
+ * the reverse of the page, because {@link List} shows the last row of an array at the top.
  * @param {readonly Delivery[]} all
  * @param {Model} model
  * @returns {Group[]}
