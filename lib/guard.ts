@@ -46,8 +46,8 @@ export function contextOf(verdict: Verdict): Promise<AuthenticatedContext | unde
  * A request without a session gets a 401 `{"message": "Unauthorized"}` before any call to the cache or the database. A user
  * whom an operator has deleted ("forgotten") gets this 401 too if the token was issued before the deletion. A database failure
  * is a 500. A cache failure has no effect on the response. An OPTIONS request is not guarded (docs/contract.md, 5.2). It gets a
- * 204, and the handler does not run. A route that has to handle preflight requests exports its own OPTIONS handler. The log
- * names the route by `path`, the path of its folder.
+ * 204, and the handler does not run. A route that has to handle preflight requests exports its own OPTIONS handler. `path` is
+ * the path of the route's folder. The log line of a request contains this path.
  */
 export function guard<C extends RouteContext>(handler: GuardedHandler<C>, path?: string): RouteHandler<C> {
   return route(async (request, routeContext) => {

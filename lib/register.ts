@@ -14,8 +14,9 @@ export interface Registration {
 }
 
 /**
- * Returns the value for logs and telemetry. It is `forgotten` if an operator has deleted the user, or for an expired previous
- * id. A previous id is a provider id that the command `users:relink` has replaced with another id of the same user.
+ * Returns the outcome of a registration for logs and telemetry. The outcome is `forgotten` if an operator has deleted the user,
+ * or if the caller passed an expired previous id. A previous id is a provider id that the command `users:relink` has replaced
+ * with another id of the same user.
  */
 export const outcomeOf = (registration: Registration | undefined): 'created' | 'existing' | 'forgotten' => {
   if (registration === undefined) return 'forgotten';

@@ -29,7 +29,8 @@ import {
  * `npm run bench`: compares the service with the servers in baselines/. They are a bare Next.js route (a constant JSON response
  * without middleware), the same route behind an empty middleware, a design of common tutorials (Clerk's `auth()`, a cached id
  * and a Prisma upsert), an application with the registry items (code in registry/ that existing applications install), and
- * Fastify. The first two servers use no database and no cache. The service and the other servers share one of each.
+ * Fastify. The first two servers use no database and no cache. The service and the other servers share one database and one
+ * cache.
  *
  * The command takes over an hour and writes docs/performance.md. The Git work tree must be clean, because that page names the
  * measured commit. `-- --quick` measures only the section `requests`, takes less than four minutes, and prints the results

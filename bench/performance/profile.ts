@@ -52,7 +52,10 @@ function readSourceMap(url: string): SourceMap {
   return sourceMap;
 }
 
-/** Returns the owner of a function in a bundle, such as Next.js, according to the path of the source file in the source map. */
+/**
+ * Returns the owner of a function in a bundle. The path of the source file in the source map determines the owner, such as
+ * Next.js.
+ */
 function findOwnerInBundle({ url, lineNumber, columnNumber }: Frame): string {
   const entry = readSourceMap(url).findEntry(lineNumber, columnNumber);
   const source = 'originalSource' in entry ? decodeURIComponent(entry.originalSource) : '';

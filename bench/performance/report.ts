@@ -93,7 +93,7 @@ function storageSection({ tables, cache }: NonNullable<Figures['storage']>): str
   ];
 }
 
-/** Names of the sections whose name on the page differs from the name in the option `--sections`. */
+/** Sections that have one name in the option `--sections` (the key) and another name on the page (the value). */
 const NAMES: Readonly<Record<string, string>> = {
   profile: 'CPU time by owner',
   growth: 'more users',

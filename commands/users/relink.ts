@@ -56,9 +56,9 @@ async function readSource(
   return { source, run: runOf(source.lines) };
 }
 
-function describe({ line, kind, oldId, newId, other }: Collision): string {
+function describe({ line, kind, oldId, newId, otherLine }: Collision): string {
   const ids = oldId === undefined || newId === undefined ? '' : `: ${shown(oldId)} -> ${shown(newId)}`;
-  return `line ${line}: ${kind}${other === undefined ? '' : ` (line ${other})`}${ids}. ${REMEDIES[kind]}.`;
+  return `line ${line}: ${kind}${otherLine === undefined ? '' : ` (line ${otherLine})`}${ids}. ${REMEDIES[kind]}.`;
 }
 
 function daysOf(value: string): number {

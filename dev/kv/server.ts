@@ -3,14 +3,14 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import { listen } from '../system/listen';
 
-/** Store that runs the commands, either in memory or in a Redis server. */
+/** Store that runs Redis commands, either in memory or in a Redis server. */
 export interface KvEngine {
   /** Runs one command. Rejects with a CommandError if the command is invalid, and with another error if the store fails. */
   call(command: string, ...args: string[]): Promise<unknown>;
   /**
-   * Runs the commands as one transaction and returns one reply for each command. The reply to a command that fails while it runs
-   * contains the error. Rejects with a CommandError if Redis would discard the transaction (EXECABORT), for example because of
-   * an unknown command. Rejects with another error if the store fails.
+   * Runs the commands as one transaction and returns one reply for each command. The reply to a command that fails while it
+   * runs contains the error. Rejects with a CommandError if Redis would discard the transaction (EXECABORT), for example
+   * because of an unknown command. Rejects with another error if the store fails.
    */
   transaction(commands: readonly (readonly [string, ...string[]])[]): Promise<KvReply[]>;
   close(): Promise<void>;

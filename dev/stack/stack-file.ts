@@ -108,7 +108,7 @@ async function create(file: string, content: string): Promise<void> {
     }
     rmSync(file, { force: true });
   }
-  throw new Error(`Another start of the local stack is writing ${file}. Try again.`);
+  throw new Error(`Another process that starts the local stack is writing ${file}. Try again.`);
 }
 
 function read(file: string): z.infer<typeof StackFile> | undefined {

@@ -79,8 +79,8 @@ const timed = (schema: z.ZodMiniType) => {
 };
 
 /**
- * Returns a schema of the headers that every response of the service has, together with the headers in `further`. Next.js sends
- * the responses `MethodOfAnother` and `Options` without these headers.
+ * Returns a schema of the headers that the service sets on each of its responses, together with the headers in `further`. The
+ * responses `MethodOfAnother` and `Options` do not have these headers, because Next.js sends these two responses itself.
  */
 const headers = (further: Record<string, z.ZodMiniType> = {}) =>
   z.object({ 'x-request-id': plainRequestId, 'cache-control': noStore, ...further });

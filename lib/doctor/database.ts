@@ -84,7 +84,7 @@ const Facts = z.object({
 });
 
 type Facts = z.infer<typeof Facts> & {
-  readonly announcedProcess: number | undefined;
+  readonly announcedProcessId: number | undefined;
   readonly milliseconds: number;
   readonly migrations: readonly MigrationRow[];
 };
@@ -95,7 +95,7 @@ const Rows = z.array(
 );
 
 const readFacts = (): Promise<Facts> =>
-  withConnection(async ({ announcedProcess, rows }) => {
+  withConnection(async ({ announcedProcessId, rows }) => {
     const facts = Facts.parse((await rows(FACTS))[0]);
     const migrations = facts.mayReadMigrations
       ? Rows.parse(
@@ -106,7 +106,7 @@ const readFacts = (): Promise<Facts> =>
       : [];
     return {
       ...facts,
-      announcedProcess,
+      announcedProcessId,
       migrations,
       milliseconds: await medianDuration(ROUNDS, () => rows('SELECT 1')),
     };
@@ -246,8 +246,8 @@ const checkRole = ({ privileges }: Facts): CheckResult =>
  * Detects a connection pooler. PostgreSQL announces the id of its process when a connection is opened. A pooler announces a
  * different id. With transaction pooling, one PostgreSQL process serves several client connections in turn.
  */
-async function checkPooler({ announcedProcess, process, maxConnections }: Facts): Promise<CheckResult> {
-  if (announcedProcess !== undefined && announcedProcess === process)
+async function checkPooler({ announcedProcessId, process, maxConnections }: Facts): Promise<CheckResult> {
+  if (announcedProcessId !== undefined && announcedProcessId === process)
     return ok(
       `there is no pooler: max_connections is ${maxConnections}, which suffices for ${Math.floor(maxConnections / MAX_CONNECTIONS)} processes of the service`,
     );
@@ -259,8 +259,8 @@ const Process = z.tuple([z.object({ pid: z.number() })]);
 /**
  * Opens two connections. Returns true if one PostgreSQL process serves both, or if the process of the first connection changes.
  * Without transaction pooling, neither happens, because each connection has a process of its own. The second connection is in a
- * transaction, during which a pooler does not change its process. The second connection therefore keeps its process while the
- * first connection is queried again.
+ * transaction. A pooler does not change the process of a connection during a transaction, so the second connection keeps its
+ * process while the first connection is queried again.
  */
 const poolsByTransaction = (): Promise<boolean> =>
   withConnection((one) =>

@@ -13,8 +13,8 @@ export function setServerActions(manifest: unknown): void {
 }
 
 /**
- * Response to an action that is not in the build, for example an action of an earlier deployment. Because of the header, the
- * browser code of Next.js throws an `UnrecognizedActionError`.
+ * Response to an action that is not in the build, for example an action of an earlier deployment. If a response has the header
+ * `x-nextjs-action-not-found`, the browser code of Next.js throws an `UnrecognizedActionError`.
  */
 const UNKNOWN_ACTION: Rejection = { ...NOT_FOUND, headers: { 'x-nextjs-action-not-found': '1' } };
 

@@ -41,8 +41,8 @@ async function headersForRoute(
     ? { credential: undefined }
     : extractCredential({ method: request.method, headers }, authorizedParties);
   const state = await authenticate(request, event, credential).catch((error: unknown) => {
-    // `authenticate` rejects only if the SDK fails for requests without a credential too. Routes without sessions work without
-    // the SDK. A guard on such a route finds no auth state and responds with 401.
+    // `authenticate` rejects only if the SDK fails even for a request without a credential. Routes without sessions work
+    // without the SDK. A guard on such a route finds no auth state and responds with 401.
     if (isSessionless) return undefined;
     throw error;
   });

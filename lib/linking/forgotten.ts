@@ -35,8 +35,8 @@ export async function forgottenUntil(
 /**
  * Stores that a user is forgotten for the next `days` days. If `days` is 0, deletes the entry instead. The transaction must
  * delete the row of the user afterwards. A registration (a statement that links the user) may be in flight at that time. The
- * comment of the SQL function `forgotten_until` (prisma/migrations) describes the lock, and why such a registration cannot
- * leave a row. Also deletes up to ten expired entries, so that the table stays small.
+ * comment of the SQL function `forgotten_until` (prisma/migrations) describes the advisory lock that this function takes, and
+ * why such a registration cannot leave a row. Also deletes up to ten expired entries, so that the table stays small.
  */
 export async function storeForgotten(
   transaction: Transaction,

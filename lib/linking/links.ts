@@ -27,9 +27,9 @@ const Inserted = z.array(z.object({ id: z.guid() }));
 
 /**
  * Inserts links for users that have none, and returns the internal ids of the inserted rows. If a concurrent call inserts the
- * link of a user, only that call returns the id. Skips a forgotten user (lib/linking/forgotten.ts), unless the session token
- * that requests the link was issued after the user was forgotten. `issuedAt` is the issue time of that token, in seconds since
- * 1970, or null without a token.
+ * link of a user, only that call returns the id. Skips a forgotten user (a user that an operator has deleted,
+ * lib/linking/forgotten.ts), unless the session token that requests the link was issued after the deletion. `issuedAt` is the
+ * issue time of that token, in seconds since 1970, or null without a token.
  *
  * The statement is raw SQL, because Prisma would compute a query plan for each call of `createManyAndReturn`. The statement
  * names the conflict target. If the unique key is missing, the statement therefore fails instead of creating a second link.

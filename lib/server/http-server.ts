@@ -90,19 +90,18 @@ interface Connection {
   /** Functions that start the pipelined requests, in the order of the requests. */
   readonly waiting: (() => void)[];
   /**
-   * Start of the idle time: the first call of `closeSlowConnections` after the connection was opened or its latest response
-   * ended. Only a later call can close the connection as idle. Until then, Node.js can read a request that has already arrived.
+   * Time from which the connection counts as idle. `closeSlowConnections` sets it at its first run after the connection was
+   * opened or its latest response ended, and only a later run can close the connection. Between the two runs, Node.js can read
+   * a request that has already arrived.
    */
   idleSince?: number | undefined;
+  /** Number of bytes that the socket has passed to the operating system. It stops growing if the client does not read. */
+  bytesSent: number;
   /**
-   * Number of bytes that the socket has passed to the operating system. It stops growing soon after the client stops reading.
-   */
-  bytesRead: number;
-  /**
-   * Last time when `closeSlowConnections` found that `bytesRead` had changed or that no byte was waiting to be sent. The start
+   * Last time when `closeSlowConnections` found that `bytesSent` had changed or that no byte was waiting to be sent. The start
    * of the connection and the start of each response also set it.
    */
-  readAt: number;
+  lastSentAt: number;
 }
 
 /**
@@ -132,7 +131,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     const connection = connections.get(socket);
     if (!connection) return;
     const start = () => {
-      Object.assign(connection, { current: response, latest: response, readAt: performance.now() });
+      Object.assign(connection, { current: response, latest: response, lastSentAt: performance.now() });
       if (isDraining && connection.waiting.length === 0) response.shouldKeepAlive = false;
       response.once('close', () => {
         const isLost = !request.complete && !response.headersSent && !socket.writableEnded;
@@ -180,12 +179,12 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
   function closeSlowConnections(): void {
     const now = performance.now();
     for (const [socket, connection] of connections) {
-      const bytesRead = socket.bytesWritten - socket.writableLength;
-      if (bytesRead !== connection.bytesRead || socket.writableLength === 0)
-        Object.assign(connection, { bytesRead, readAt: now });
+      const bytesSent = socket.bytesWritten - socket.writableLength;
+      if (bytesSent !== connection.bytesSent || socket.writableLength === 0)
+        Object.assign(connection, { bytesSent, lastSentAt: now });
       connection.idleSince ??= now;
       const [since, limit] = connection.current
-        ? [connection.readAt, CLIENT_TIMEOUT_MS]
+        ? [connection.lastSentAt, CLIENT_TIMEOUT_MS]
         : [connection.idleSince ?? now, isDraining ? IDLE_MS : CLIENT_TIMEOUT_MS + KEEP_ALIVE_MS];
       if (now - since > limit) socket.destroy();
     }
@@ -237,7 +236,7 @@ export function httpServer(handle: (request: IncomingMessage, response: ServerRe
     .on('connection', (socket) => {
       const now = performance.now();
       connectedAt = now;
-      connections.set(socket, { waiting: [], bytesRead: 0, readAt: now });
+      connections.set(socket, { waiting: [], bytesSent: 0, lastSentAt: now });
       socket.once('close', () => connections.delete(socket));
     })
     .on('checkExpectation', (_request, response) =>

@@ -74,7 +74,7 @@ interface Connection {
    * The process id that the server sent when the connection was opened. If the server is a pooler, this is not the id of the
    * PostgreSQL process.
    */
-  readonly announcedProcess: number | undefined;
+  readonly announcedProcessId: number | undefined;
   rows(statement: string): Promise<unknown[]>;
 }
 
@@ -85,7 +85,7 @@ export async function withConnection<T>(use: (connection: Connection) => Promise
   const client = await connection().pool.connect();
   try {
     return await use({
-      announcedProcess: Announced.safeParse(client).data?.processID,
+      announcedProcessId: Announced.safeParse(client).data?.processID,
       rows: async (statement) => (await client.query(statement)).rows,
     });
   } finally {

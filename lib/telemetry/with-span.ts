@@ -29,8 +29,8 @@ export interface Telemetry {
   ): Promise<T>;
   recordRequest(request: CompletedRequest): void;
   /**
-   * Records the result of a registration, which links a user to an internal id, by a page or a server action. Has no effect if
-   * `fields` do not contain such a result.
+   * Records the result of a registration that a page or a server action caused. A registration links a user to an internal id.
+   * Has no effect if `fields` do not contain such a result.
    */
   recordPageUser(fields: RequestLogFields): void;
   /** Records the age of a verified event. `createdAt` is the time of the event, in milliseconds since 1970. */

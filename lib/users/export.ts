@@ -6,7 +6,7 @@ import { asTransientError } from './database-error';
 import { deletionDueAt } from './pending-deletions';
 import { allIdsOf, type Link } from './rows';
 
-/** The ids of a user. `userId` is undefined if the user is not linked. */
+/** The ids of a user. `userId` is undefined if the user is not linked (has no row in `users`). */
 export interface ExportedUser {
   readonly userId: string | undefined;
   readonly identityProviderUserId: string;
@@ -22,8 +22,9 @@ export type ExportUser = (user: ExportedUser) => Promise<Readonly<Record<string,
 
 /**
  * Returns all data of a user: the link, the previous ids, the cached id, the expiry of the user's entry in `forgotten_users`
- * (if an operator has deleted the user), the time of a pending deletion, the rows of `webhook_subjects` for each id, and the
- * result of `exportOwn`. Changes nothing. Rejects if some of these data cannot be read.
+ * (if an operator has deleted the user), the time of a pending deletion, the rows of `webhook_subjects` (the time of the newest
+ * handled webhook event) for each id, and the result of `exportOwn`. Changes nothing. Rejects if some of these data cannot be
+ * read.
  */
 export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Promise<object> {
   const { userId = null, identityProviderUserId, previousIds } = user;

@@ -17,10 +17,10 @@ import { uncache } from './uncache';
 export type ForgetResult = 'forgotten' | 'referenced' | 'relinked' | 'uncertain';
 
 /**
- * Length of the pause after the deletion. During the pause, a request that has read the row can still cache the internal id of
- * the row. Such a request takes at most 3 s for its statement (`QUERY_TIMEOUT_MS` in lib/storage/database.ts) and 500 ms for
- * the cache (lib/storage/kv.ts). The remaining time allows for a busy machine. A suspended process can exceed it, which causes
- * the race that the comment of `forget` describes.
+ * Length of the pause after the deletion of a user's row. During the pause, a request that has read the row can still cache the
+ * internal id of the row. Such a request takes at most 3 s for its statement (`QUERY_TIMEOUT_MS` in lib/storage/database.ts)
+ * and 500 ms for the cache (lib/storage/kv.ts). The remaining time allows for a busy machine. In a suspended process, a request
+ * can take longer than the pause. The comment of `forget` describes the resulting race.
  */
 const LOOKUPS_END_MS = 9_000;
 

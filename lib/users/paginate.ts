@@ -37,7 +37,7 @@ function advance(cursor: Cursor | undefined, users: readonly ProviderUser[]): Cu
 /**
  * Yields the provider's users in pages, oldest first, each user once. Users that exist during the whole run are not missed when
  * others are created or deleted at the same time. Passes errors of `read` through. A later run can continue from the last
- * cursor. `limit` must be at least 2, because a page with an offset repeats one user.
+ * cursor.
  *
  * The API returns only users that were created after the requested time. Other users can have the creation time of the last
  * user, so each request starts one millisecond before that time. A page can therefore begin with users that an earlier request
@@ -45,9 +45,9 @@ function advance(cursor: Cursor | undefined, users: readonly ProviderUser[]): Cu
  * times. If it stores microseconds, a page can also begin with users whose returned time equals the requested time.
  *
  * If more users have the same creation time than fit on a page, the next request has an offset. The first row of the response
- * must be the last row of the previous page. If the rows differ, the offset starts again at 0, because a user was probably
- * deleted or created in between. Throws if this happens more than 20 times, because the provider then does not list these users
- * in a fixed order.
+ * must be the last row of the previous page. `limit` must therefore be at least 2. If the rows differ, the offset starts again
+ * at 0, because a user was probably deleted or created in between. Throws if this happens more than 20 times, because the
+ * provider then does not list these users in a fixed order.
  *
  * Does not use the API's parameter `starting_after`, because its value is the id of a user, and the user may have been deleted.
  */

@@ -61,7 +61,10 @@ export async function cancelDeletion(identityProviderUserId: string): Promise<bo
   return (await asTransientError(deleting)) === 1;
 }
 
-/** Deletes a pending deletion if it is still due. A later call of `scheduleDeletion` may have postponed the deletion. */
+/**
+ * Removes a pending deletion after it was processed. Keeps a deletion that is not due any more, because a later call of
+ * `scheduleDeletion` has postponed it.
+ */
 export async function completeDeletion(identityProviderUserId: string): Promise<void> {
   await asTransientError(database().$executeRaw`
     DELETE FROM public.pending_deletions

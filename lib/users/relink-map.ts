@@ -40,13 +40,13 @@ export const REMEDIES = {
 
 export type CollisionKind = keyof typeof REMEDIES;
 
-/** A line that cannot be applied. `other` is the number of the other line of the collision. */
+/** A line that cannot be applied. `otherLine` is the number of the other line of the collision. */
 export interface Collision {
   readonly line: number;
   readonly kind: CollisionKind;
   readonly oldId?: string | undefined;
   readonly newId?: string | undefined;
-  readonly other?: number | undefined;
+  readonly otherLine?: number | undefined;
 }
 
 /** A CSV field, with or without quotes. In a quoted field, `""` represents one quote. */
@@ -81,11 +81,11 @@ function collisionOf(
   if (!isValid(newId)) return { ...line, kind: 'invalid new id' };
   if (oldId === newId) return { ...line, kind: 'old id equals new id' };
   const sameOld = otherOf(byOldId.get(oldId));
-  if (sameOld !== undefined) return { ...line, kind: 'old id occurs twice', other: sameOld };
+  if (sameOld !== undefined) return { ...line, kind: 'old id occurs twice', otherLine: sameOld };
   const sameNew = otherOf(byNewId.get(newId));
-  if (sameNew !== undefined) return { ...line, kind: 'new id occurs twice', other: sameNew };
+  if (sameNew !== undefined) return { ...line, kind: 'new id occurs twice', otherLine: sameNew };
   const next = otherOf(byOldId.get(newId));
-  if (next !== undefined) return { ...line, kind: 'new id is the old id of another line', other: next };
+  if (next !== undefined) return { ...line, kind: 'new id is the old id of another line', otherLine: next };
   return undefined;
 }
 

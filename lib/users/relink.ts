@@ -103,10 +103,10 @@ function stateOf(
 }
 
 /**
- * Returns the states of the lines. `forgotten_until` takes a shared advisory lock for each id until the transaction ends, and
- * `users:forget` takes the exclusive lock for the ids that it deletes. The first statement therefore waits for a `users:forget`
- * of these users that is in flight, and the second statement sees the result. A `users:forget` that starts later waits for this
- * transaction.
+ * Returns the states of the lines. The SQL function `forgotten_until` takes a shared advisory lock for each id until the
+ * transaction ends. The command `users:forget` takes the exclusive lock for the ids of the user that it deletes. The first
+ * statement therefore waits for a `users:forget` of these users that is in flight, and the second statement sees the result. A
+ * `users:forget` that starts later waits for this transaction.
  */
 async function statesOf(transaction: Transaction, lines: readonly MapLine[]) {
   const [oldIds, newIds] = [lines.map(({ oldId }) => oldId), lines.map(({ newId }) => newId)];

@@ -88,8 +88,8 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
         }),
     },
     /**
-     * Returns true if lib/users/relink.ts would move the user: `from` is the present id of a user, and `to` is neither
-     * forgotten nor an id of another user.
+     * Returns true if lib/users/relink.ts would change the id of a user from `from` to `to`: `from` is the present id of a
+     * user, and `to` is neither forgotten nor an id of another user.
      */
     canMove: (from: string, to: string) => {
       const row = findRow(from);

@@ -62,8 +62,8 @@ test('pingDatabase() rejects if the database does not respond within the given t
 });
 
 test('The statements of one withConnection() call run on one connection, which is closed when the callback settles', async () => {
-  const processes = await withConnection(async ({ announcedProcess, rows }) => [
-    announcedProcess,
+  const processes = await withConnection(async ({ announcedProcessId, rows }) => [
+    announcedProcessId,
     ...(await rows('SELECT pg_backend_pid() AS pid')),
     ...(await rows('SELECT pg_backend_pid() AS pid')),
   ]);
@@ -74,11 +74,11 @@ test('The statements of one withConnection() call run on one connection, which i
   expect(databasePool.current?.totalCount).toBe(0);
 });
 
-test('withConnection() passes undefined as announcedProcess if the server does not announce a process id', async () => {
+test('withConnection() passes undefined as announcedProcessId if the server does not announce a process id', async () => {
   vi.mocked(attachDatabasePool).mockImplementationOnce((pool) => {
     if (pool instanceof Pool) pool.on('connect', (client) => Reflect.set(client, 'processID', null));
   });
-  expect(await withConnection(async ({ announcedProcess }) => announcedProcess)).toBeUndefined();
+  expect(await withConnection(async ({ announcedProcessId }) => announcedProcessId)).toBeUndefined();
 });
 
 test('At most ten database connections are open at the same time', async () => {

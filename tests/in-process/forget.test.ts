@@ -33,8 +33,8 @@ const {
 }));
 
 /**
- * Calls `forget()`, which deletes the row and the cached id of a user and stores a hash of the id in `forgotten_users`. Calls
- * `meanwhile` instead of the pause in which `forget()` waits for the lookups in flight.
+ * Calls `forget()`, which deletes the row and the cached id of a user and stores a hash of the id in `forgotten_users` for the
+ * given number of days. Calls `meanwhile` instead of the pause in which `forget()` waits for the lookups in flight.
  */
 const forget = (user: string, meanwhile: () => Promise<unknown> = async () => undefined, days = 30) =>
   forgetUser(user, days, meanwhile);

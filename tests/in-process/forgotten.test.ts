@@ -5,10 +5,11 @@ import { SIGNING_SECRET } from '../harness/keys';
 import { inParallel } from '../harness/parallel';
 import { signatureHeaders } from '../harness/requests';
 
-// A user is linked if `users` has a row with the provider's id and the internal id of the user. An operator can forget a user.
-// The row in `users` is then deleted, and `forgotten_users` gets a row. While the row in `forgotten_users` exists, no event and
-// no older session token links the user again. In this file, a token is newer than a deletion if it was issued more than 5 s
-// after the deletion, and older otherwise.
+// A user is linked if `users` has a row with the user's id at the identity provider and the user's internal id. A webhook, a
+// register call, a guard (the session check of a route) or a backfill (a command that links all users) can link a user. An
+// operator can forget a user. The row in `users` is then deleted, and `forgotten_users` gets a row. While the row in
+// `forgotten_users` exists, no event and no older session token links the user again. In this file, a token is newer than a
+// deletion if it was issued more than 5 s after the deletion, and older otherwise.
 const { database, kv } = await startInProcess();
 
 /** The session that the mocked SDK reports to pages and actions. */

@@ -210,7 +210,7 @@ test('The deletion of a user stays pending if the cache fails before or after th
   expect([await rowsOf('user_cached'), await pending()]).toEqual([[], ['user_cached']]);
 });
 
-test('If a session token links a user again during a run, the deletion stays pending until the next run queries the provider', async () => {
+test('If a request with a session token creates a new row for the user during a run, the deletion stays pending, and the next run queries the provider again', async () => {
   await linkAndDelete('user_back');
   const relinked = await run(() => registerByIdentityProviderUserId('user_back', Date.now() / 1000 + 60));
   expect([relinked, await pending()]).toEqual([{ user_back: 'relinked' }, ['user_back']]);

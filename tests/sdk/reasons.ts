@@ -15,8 +15,8 @@ export const MISSING_KEYS = [
 /**
  * Reasons of the SDK that do not describe an error of a session token. They describe an unexpected error of the SDK, or the
  * start or end of a handshake, which renews a session by redirects through the provider. `session-token-missing` is the reason
- * if a handshake returns no session token. The service logs its own reason for a rejection, such as `expired`, only for API
- * requests. An API request never starts a handshake.
+ * if a handshake returns no session token. The service does not need its own reasons for handshakes. It logs its reasons, such
+ * as `expired`, only for API requests, which never start a handshake.
  */
 export const OTHER_THAN_TOKEN = [
   'active-organization-mismatch',

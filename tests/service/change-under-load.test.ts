@@ -86,8 +86,8 @@ test('During a database failover under load, a cached user gets a 200. After the
   const cached = await me(service.url, tokenFor(service.idp, 'user_kept'));
   const burst = await startBurst(service, 'failover');
   await acknowledges(burst, 30);
-  // No further commit reaches the standby, so the primary must not confirm a commit. A confirmed commit would be lost when the
-  // primary is killed.
+  // After this call, no commit reaches the standby. The primary must therefore not confirm a commit, because a confirmed commit
+  // would be lost when the primary is killed.
   await postgres.cutReplication();
   const statement = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'`;
   const waiting = async () => (await service.database.pool.query(statement)).rowCount;

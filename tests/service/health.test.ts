@@ -90,7 +90,7 @@ describe('Readiness without the database', () => {
     await expect.poll(ready, { timeout: 30_000 }).toEqual(noDatabase);
     const lines = () => service.linesWith('"msg":"not ready"');
     await expect.poll(lines).toHaveLength(before + 1);
-    // Only the timeout for probes has this message. The database driver reports a query timeout as `Query read timeout`.
+    // Only the timeout for probes logs `Timed out`. The database driver reports a query timeout as `Query read timeout`.
     expect(lines().at(-1)).toContain('Timed out');
   });
 

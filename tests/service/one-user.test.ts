@@ -145,7 +145,7 @@ async function queriesHaveEnded(): Promise<boolean> {
   return rows.length === 0;
 }
 
-test('If a session token links the user again before the deletion has ended, the user gets a new internal id, and the deletion reports `relinked`', async () => {
+test('If a session token links a user again before the deletion of this user has ended, the user gets a new internal id, and the deletion reports `relinked`', async () => {
   const id = 'user_who_comes_back';
   const userId = await visit(id);
   let next = '';

@@ -14,7 +14,7 @@ import { temporaryFolder } from '../vitest/temporary-folder';
 
 // `npm run users:relink` moves users to another instance of the identity provider. A map lists the old and the new id of each
 // user. A collision is a line of the map that cannot be applied. A moved user has the same internal id under both ids until the
-// previous id expires.
+// old id, which is the previous id of the user after the move, expires.
 const folder = temporaryFolder();
 /** The deployment with the keys of the old instance. */
 const service = stopAfterAll(await startTestService());

@@ -61,6 +61,7 @@ const sources = { nonce: 'n', frontendApi: 'https://clerk.example.com', developm
 /** Returns the URLs in a policy. Each URL allows a host other than the host of the page. */
 const foreign = (policy: string) => policy.match(/https?:[^ ;]*/g) ?? [];
 
+// On the local stack, the service proxies Clerk's Frontend API under the host of the page (`sameOrigin`).
 test('The Content-Security-Policy of the local stack allows no host except the host of the page, and no unsafe-eval', () => {
   const policy = contentSecurityPolicy({ ...sources, sameOrigin: true });
   expect(foreign(policy)).toEqual([]);

@@ -124,7 +124,8 @@ test('A backfill registers each user whose id is valid, despite a rate limit, er
   expect(there.filter((id) => !linked.has(id))).toEqual([tooLong]);
   // Users that already had a row keep their internal id.
   expect((await database.pool.query('SELECT * FROM users')).rows).toEqual(expect.arrayContaining(before));
-  // The command prints the numbers of users seen, linked, already linked, forgotten and failed. 100 users had a row before it.
+  // The command prints the numbers of users seen, linked, already linked, forgotten and failed. 100 users had a row before the
+  // run.
   const [seen = 0, made = 0, already = 0, , failed = 0] = (stdout.match(/\d+/g) ?? []).map(Number);
   expect({ sum: made + already + failed, made: made + 100, failed }).toEqual({
     sum: seen,

@@ -29,6 +29,7 @@ test('The Content-Security-Policy for a real Clerk instance allows only the host
   );
 });
 
+// On the local stack, the service proxies Clerk's Frontend API under the host of the page (`sameOrigin`).
 test('The Content-Security-Policy for the local stack under `next dev` allows `eval()`, but no host other than the host of the page', () => {
   const local = { ...sources, sameOrigin: true, development: true, nonce: 'abc' };
   expect(contentSecurityPolicy(local)).toBe(

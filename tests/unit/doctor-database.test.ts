@@ -356,8 +356,8 @@ test.each([
   ['a pooler that pools by transaction', 8, [1, 2, 3]],
 ])(
   'The doctor recognizes %s: the announced process id is %s, and the process ids of three statements are %j',
-  async (message, announcedProcess, pids) => {
-    announced = announcedProcess;
+  async (message, announcedProcessId, pids) => {
+    announced = announcedProcessId;
     processes = [...pids];
     expect(await byName('pooler')).toEqual({ status: 'ok', message });
     expect(statements.slice(-4).filter((statement) => statement === 'BEGIN')).toHaveLength(1);

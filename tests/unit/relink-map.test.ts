@@ -13,7 +13,11 @@ afterEach(() => {
 const pairs = (text: string) => parseMap(text).lines.map(({ line, oldId, newId }) => [line, oldId, newId]);
 /** Returns the line number and the problem of each reported line, and the number of the other line if two lines collide. */
 const kinds = (text: string) =>
-  parseMap(text).collisions.map(({ line, kind, other }) => [line, kind, ...(other ? [other] : [])]);
+  parseMap(text).collisions.map(({ line, kind, otherLine }) => [
+    line,
+    kind,
+    ...(otherLine ? [otherLine] : []),
+  ]);
 
 test('parseMap() reads CSV lines and JSON lines, and skips a heading, empty lines and a byte order mark', () => {
   expect(pairs('\ufeffold,new\r\na,b\r\n\r\n"c,""d""","e"\n{"old":"f","new":"g,h"}\n')).toEqual([
@@ -68,11 +72,11 @@ test('A problem that parseMap() reports for a well-formed line contains both ids
   const maps = ['a,1\na,2', 'a,1\nb,1', 'a,b\nb,c', 'a,a', ',a', 'a,'];
   const collisions = maps.flatMap((map) => parseMap(map).collisions);
   expect(collisions).toEqual([
-    { line: 1, oldId: 'a', newId: '1', kind: 'old id occurs twice', other: 2 },
-    { line: 2, oldId: 'a', newId: '2', kind: 'old id occurs twice', other: 1 },
-    { line: 1, oldId: 'a', newId: '1', kind: 'new id occurs twice', other: 2 },
-    { line: 2, oldId: 'b', newId: '1', kind: 'new id occurs twice', other: 1 },
-    { line: 1, oldId: 'a', newId: 'b', kind: 'new id is the old id of another line', other: 2 },
+    { line: 1, oldId: 'a', newId: '1', kind: 'old id occurs twice', otherLine: 2 },
+    { line: 2, oldId: 'a', newId: '2', kind: 'old id occurs twice', otherLine: 1 },
+    { line: 1, oldId: 'a', newId: '1', kind: 'new id occurs twice', otherLine: 2 },
+    { line: 2, oldId: 'b', newId: '1', kind: 'new id occurs twice', otherLine: 1 },
+    { line: 1, oldId: 'a', newId: 'b', kind: 'new id is the old id of another line', otherLine: 2 },
     { line: 1, oldId: 'a', newId: 'a', kind: 'old id equals new id' },
     { line: 1, oldId: '', newId: 'a', kind: 'invalid old id' },
     { line: 1, oldId: 'a', newId: '', kind: 'invalid new id' },
@@ -98,8 +102,8 @@ test('readExternalIds() returns a line for each provider user with an external i
   });
   expect(waits).toEqual(['the identity provider responds with status 503']);
   expect(collisions).toMatchObject([
-    { line: 1, newId: 'new_3', kind: 'old id occurs twice', other: 2 },
-    { line: 2, newId: 'new_4', kind: 'old id occurs twice', other: 1 },
+    { line: 1, newId: 'new_3', kind: 'old id occurs twice', otherLine: 2 },
+    { line: 2, newId: 'new_4', kind: 'old id occurs twice', otherLine: 1 },
   ]);
   expect(lines).toHaveLength(496);
   expect([lines[0], lines.at(-1)]).toEqual([

@@ -137,6 +137,7 @@ test('The metrics of the database pool count the used and idle connections and t
   expect(await counts()).toEqual([{ 'users used': 2, 'users idle': 3 }, { users: 7 }]);
 });
 
+// A registration finds or creates the link of a user in the database.
 test('A registration is counted with its source (`request`, `register` or `webhook`) and its outcome', async () => {
   metrics.recordRequest({ ...request, logFields: { caller: 'existing' } });
   metrics.recordPageUser({ caller: 'created' });

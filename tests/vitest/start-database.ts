@@ -12,9 +12,9 @@ import { sourceDigest } from '../harness/source-digest';
 const STORE = '.local/tests';
 
 /**
- * Starts a PostgreSQL server with a migrated template database, once for all projects of a test run. Its cluster is a copy of
- * the stored cluster, because initdb and the migrations take longer than most test files. A test run never changes the stored
- * cluster. Vitest calls this function before the tests and the returned function after the tests.
+ * Starts a PostgreSQL server with a migrated template database, once for all Vitest projects of a test run. Its cluster is a
+ * copy of the stored cluster, because initdb and the migrations take longer than most test files. A test run never changes
+ * the stored cluster. Vitest calls this function before the tests and the returned function after the tests.
  */
 export default async function setUp(): Promise<(() => Promise<void>) | undefined> {
   if (process.env[SERVER_VARIABLE] !== undefined) return undefined; // the setup of another project has started the server

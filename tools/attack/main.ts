@@ -13,8 +13,9 @@ import { hostileRequests } from '../../tests/harness/hostile/hostile-request';
  * `npm run attack -- --cost`: measures the CPU time of requests of growing size. Fails if a request takes more than ten times
  * as long as the home page, if it takes more than five times as long as the ordinary (small) request to the same address, or if
  * its time grows faster than its size. A request is exempt if its additional time, compared with the ordinary request, is less
- * than the time of two home pages. An attacker can request pages as well. Some requests to the webhook have different limits.
- * Without `--only`, also fails if GET /health/ready is slow during expensive requests. Requires Linux.
+ * than the time of two home pages. Such a cost is acceptable, because an attacker can request pages as well. Some requests to
+ * the webhook have different limits. Without `--only`, also fails if GET /health/ready is slow during expensive requests.
+ * Requires Linux.
  *
  * `--only '/sign-in query'` measures only the requests whose method, path and dimension (the part that grows) match this
  * regular expression. `--quick` measures fewer sizes.

@@ -153,7 +153,7 @@ await withServiceOver(startReplicatedPostgres, { keys: 'test' }, async (service,
         await pause(OUTAGE_MS);
         await postgres.promoteStandby();
       });
-    /** Each event happens when the command has sent this share of its statements. */
+    /** Each event happens when the command has sent the fraction `share` of its statements. */
     const events = [
       { share: 0.2, run: killCommand },
       { share: 0.4, run: killDeployment },

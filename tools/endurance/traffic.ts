@@ -23,7 +23,7 @@ export interface Kind {
   send(url: string): Promise<ParsedResponse>;
 }
 
-const CACHED_USERS = 100;
+const USERS_PER_GROUP = 100;
 
 /** The mix of valid and invalid requests, and the history of the valid requests. */
 export interface Traffic {
@@ -40,8 +40,8 @@ export interface Traffic {
 }
 
 /**
- * Prepares the traffic. Registers each `cached` and each `uncached` user with one request. The kind `cache miss` deletes the
- * cache entry of an `uncached` user before it sends a request for this user.
+ * Prepares the traffic. Creates two groups of users, `cached` and `uncached`, with one request per user. The kind `cache
+ * miss` deletes the cache entry of an `uncached` user before it sends a request for this user.
  */
 export async function prepareTraffic(service: TestService): Promise<Traffic> {
   const { idp, kv } = service;
@@ -50,7 +50,7 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
   const undelivered = new Set<string>();
   const expires = { exp: Math.floor(Date.now() / 1000) + 24 * 3600 };
   const tokens = (kind: string) =>
-    Array.from({ length: CACHED_USERS }, (_, index) => tokenFor(idp, `user_${kind}_${index}`, expires));
+    Array.from({ length: USERS_PER_GROUP }, (_, index) => tokenFor(idp, `user_${kind}_${index}`, expires));
   const [cached, uncached] = [tokens('cached'), tokens('uncached')];
   const randomIndex = (length: number) => Math.floor(Math.random() * length);
   const pick = (from: readonly string[]) => from[randomIndex(from.length)] ?? '';
@@ -92,7 +92,7 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
       statuses: [200],
       needsDatabase: false,
       send(url) {
-        const index = randomIndex(CACHED_USERS);
+        const index = randomIndex(USERS_PER_GROUP);
         return guard(url, `user_cached_${index}`, cached[index] ?? '');
       },
     },
@@ -102,7 +102,7 @@ export async function prepareTraffic(service: TestService): Promise<Traffic> {
       statuses: [200],
       needsDatabase: true,
       async send(url) {
-        const index = randomIndex(CACHED_USERS);
+        const index = randomIndex(USERS_PER_GROUP);
         await kv.engine.call('DEL', `auth:user-id-by-idp:user_uncached_${index}`);
         return guard(url, `user_uncached_${index}`, uncached[index] ?? '');
       },

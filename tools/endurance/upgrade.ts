@@ -71,8 +71,8 @@ const problems: string[] = [];
 
 /**
  * Sends requests to the processes. The number `seed` determines the users of these requests. A call with the `seed` of an
- * earlier call uses the same users. If a user already has a row and a response contains another id than this row,
- * `generateLoad` returns a violation.
+ * earlier call uses the same users. `generateLoad` returns a violation if the id in a response differs from the id in the
+ * user's row.
  */
 async function sendTraffic(service: TestService, processes: readonly ServiceProcess[], seed: number) {
   const options = { users: USERS, concurrency: CONCURRENCY, seed };

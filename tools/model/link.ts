@@ -27,8 +27,8 @@ import {
 // Models how the service links identity-provider users to internal ids: lib/register.ts, lib/user-id.ts, lib/webhook.ts,
 // lib/users/forget.ts and lib/users/relink.ts. A step is one statement of the database, one command of the cache, or one
 // failure. PostgreSQL and the cache run each statement or command atomically. Between two steps of a call, any other step can
-// happen. A guard is a request with a session. Concurrent calls for the same id in one process share the result of one call
-// (single-flight).
+// happen. A guard is a request with a session. A registration finds or inserts the row of a user. Concurrent calls for the
+// same id in one process share the result of one call (single-flight).
 //
 // `users:forget` deletes a user. After that, only a token that is newer than the deletion links this forgotten user again.
 // `users:relink` moves a user from the old instance of the provider to the new instance, or back. The two instances have
@@ -59,8 +59,8 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
 
   /**
    * Responds to a call whose user is forgotten. A guard that shares this result repeats its steps without sharing a result,
-   * because its token may be newer than the deletion. A webhook or registration does not repeat its steps, because it has no
-   * token of the user.
+   * because its token may be newer than the deletion. A webhook or a call of the register route does not repeat its steps,
+   * because it has no token of the user.
    */
   function forgotten(state: State, call: Call): void {
     const user = userOf(state, call);
@@ -170,8 +170,8 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
   }
 
   /**
-   * Inserts a row for a user without a row. Does not insert a row if the id is a previous id. For a forgotten user, inserts a row
-   * only if the token of the call is newer than the deletion. The statement is atomic, so no other step can happen between
+   * Inserts a row for a user without a row. Does not insert a row if the id is a previous id. For a forgotten user, inserts a
+   * row only if the token of the call is newer than the deletion. The statement is atomic, so no other step can happen between
    * these checks and the insert.
    */
   function insert(state: State, call: Call): void {
@@ -225,8 +225,8 @@ export function linkModel({ users, processes, ...left }: Bounds, weakness?: Weak
       }
     } else if (call.at === 'insert') insert(state, call);
     else if (call.at === 'find again') {
-      // There is no row if the insert was skipped for a forgotten user. There is also no row if another call inserted the row and
-      // an operator has forgotten the user since.
+      // There is no row if the insert was skipped for a forgotten user. There is also no row if another call inserted the row
+      // and an operator has forgotten the user since.
       if (row === 'expired') rejectExpired(state, call);
       else if (row === undefined) forgotten(state, call);
       else registered(state, call, row, call.created);

@@ -18,7 +18,7 @@ import {
   userCreated,
 } from '../../tests/harness/requests';
 
-/** A running application with the registry items, its identity provider, and a connection to its database. */
+/** A running application with the installed shadcn items, its identity provider, and a connection to its database. */
 export interface RunningHost {
   readonly app: string;
   readonly idp: Emulator;

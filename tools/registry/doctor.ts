@@ -136,8 +136,9 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     },
   },
   'an upgrade has replaced the file that reads the cache': {
-    // The cache item adds a kv.ts and replaces the user-id.ts of the core item. An upgrade of the core item restores its own
-    // user-id.ts. This application has only the core item, so `apply` adds a kv.ts beside the user-id.ts of the core item.
+    // shadcn installs registry items, which are sets of source files. The cache item adds a kv.ts and replaces the user-id.ts
+    // of the core item. An upgrade of the core item restores its own user-id.ts. This application has only the core item, so
+    // `apply` adds a kv.ts beside the user-id.ts of the core item.
     finding: 'the cache is not used',
     apply: async ({ folder, host }) => {
       const file = `${host.root}lib/identity-link/kv.ts`;

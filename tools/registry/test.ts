@@ -20,10 +20,11 @@ import { checkUpgrade } from './upgrade';
 
 /**
  * `npm run registry:test [-- <name>...]`: creates the four applications of hosts.ts, or the named ones, in a temporary folder.
- * Follows docs/existing-app.md in each and checks the result over HTTP. In the first application, also breaks the installation
- * in each way that the doctor detects, and upgrades an item (source files that shadcn copies into an application). At the end,
- * installs the items in another application, as if this checkout were the GitHub repository. Exits with 1 if a step or a check
- * fails. Stops all programs and removes the folder at the end, also after Ctrl-C.
+ * Follows the guide docs/existing-app.md in each and checks the result over HTTP. In the first application, also breaks the
+ * installation in each way that the doctor (a command that checks the installation) detects, and upgrades an item (source files
+ * that shadcn copies into an application). At the end, installs the items in another application, as if this checkout were the
+ * GitHub repository. Exits with 1 if a step or a check fails. Stops all programs and removes the folder at the end, also after
+ * Ctrl-C.
  */
 const names = process.argv.slice(2);
 const DOCTOR = 'node scripts/identity-link/doctor.mjs';

@@ -21,7 +21,7 @@ import type { Check } from './report';
 
 /** Time between SIGTERM and SIGKILL according to the Vercel documentation. */
 const GRACE_MILLISECONDS = 500;
-/** Maximum wait for the promises passed to Vercel's `waitUntil`. They end after the idle timeout of the pool (5 s). */
+/** Maximum wait for the promises passed to Vercel's `waitUntil`. They settle when the database pool has been idle for 5 s. */
 const IDLE_WAIT_MILLISECONDS = 10_000;
 
 /** Returns the number of database connections of the service. */
@@ -69,8 +69,8 @@ const FORGED = {
 } as const;
 
 /**
- * Returns the checks of one deployment. `name` is part of each user id. The functions run without server.ts, so only the
- * middleware filters requests.
+ * Returns the checks of one deployment. `name` is part of each user id. The Vercel functions run without server.ts, the HTTP
+ * server of `npm start`, so only the middleware filters requests.
  */
 export function responseChecks(
   name: string,

@@ -158,7 +158,8 @@ export function router(
    * phase has the name of a `handle` entry and contains the rules between this entry and the next one.
    *
    * Returns the first target that the middleware or `find` returns. Calls `find` after each rule with the field `check`. Returns
-   * undefined if no rule is left, or after a rule that has neither `check` nor `continue` and is not an annotation.
+   * undefined if no rule is left. Also returns undefined after a rule that has neither `check` nor `continue`, unless
+   * `isAnnotation` returns true for this rule.
    */
   async function applyPhase(phase: string, routed: RoutedRequest, find: Find): Promise<Target | undefined> {
     for (const rule of phases.get(phase) ?? []) {

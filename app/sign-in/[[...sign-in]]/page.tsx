@@ -25,9 +25,9 @@ function ownPath(value: string | string[] | undefined): string | undefined {
  * Renders the provider's sign-in form. After the sign-in, the form opens the page in the query parameter `redirect_url`.
  * Without this parameter, the form opens the account page.
  *
- * At the first step, redirects a visitor who already has a session to the page in `redirect_url`. For example, a browser
- * without JavaScript submits a form after the session token has expired, and the service redirects it to the sign-in page.
- * Before the browser reaches the sign-in page, the provider renews the token, so that the visitor has a session.
+ * At the first step of the form, redirects a visitor who already has a session to the page in `redirect_url`. For example, a
+ * browser without JavaScript submits a form after the session token has expired, and the service redirects it to the sign-in
+ * page. Before the browser reaches the sign-in page, the provider renews the token, so that the visitor has a session.
  */
 export default async function SignInPage({
   params,

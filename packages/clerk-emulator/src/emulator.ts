@@ -126,8 +126,9 @@ export interface Emulator {
    */
   snapshot(): Snapshot;
   /**
-   * Replaces the data that a snapshot contains. Creates no events about the changes, but continues the pending webhook
-   * deliveries of the snapshot. If the value is not a snapshot, throws and keeps the data.
+   * Replaces the users, sessions and other stored data of the emulator with the data of the snapshot. Creates no events about
+   * the changes, but continues the pending webhook deliveries of the snapshot. If the value is not a snapshot, throws and keeps
+   * the data of the emulator.
    */
   restore(snapshot: Snapshot): void;
   /** Changes the format and the claims of later handshakes. */

@@ -17,7 +17,10 @@ export interface SentResponse {
   readonly body: string;
 }
 
-/** Applies the failures that were added to the instance, logs each request, and passes its response to `onResponse`. */
+/**
+ * Applies the failures that were added to the instance, logs each request, and passes its response to `onResponse`. A failure
+ * delays the calls of an operation or makes them fail.
+ */
 export function observe(
   { failures, requests, clock }: Instance,
   onResponse: ((response: SentResponse) => void) | undefined,
@@ -38,7 +41,7 @@ export function observe(
   };
 }
 
-/** Returns the operation that the request calls, such as `GET /v1/users/:id`, or an empty string. */
+/** Returns the operation that the request calls, such as `GET /v1/users/:id`, or an empty string if there is none. */
 function operationOf(context: Context): string {
   const route = matchedRoutes(context).find(({ method }) => method !== 'ALL');
   return route ? `${route.method} ${route.path}` : '';

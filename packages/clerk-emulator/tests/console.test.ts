@@ -225,7 +225,7 @@ test('An open console page receives the changes when deliveries are paused, sent
   close();
 });
 
-test('The console shows an injected failure until a call has failed, and a failure that is removed before affects no call', async () => {
+test('The console shows an injected failure until the failure has affected a call. A failure that is deleted before its first call has no effect', async () => {
   const { until, next, close } = await connect(url);
   await next();
   const operation = 'GET /v1/environment';

@@ -6,7 +6,10 @@ import { expect, onTestFinished, test } from 'vitest';
 
 const bin = fileURLToPath(new URL('../bin.mjs', import.meta.url));
 
-/** Starts the clerk-emulator command. `end` resolves once it and all its descendants have ended, because they share stdout. */
+/**
+ * Starts the clerk-emulator command. The returned `end` resolves once the command and all its descendants have ended, because
+ * they share stdout.
+ */
 function startCli(args: readonly string[]) {
   const child = spawn(process.execPath, [bin, ...args], {
     detached: true,

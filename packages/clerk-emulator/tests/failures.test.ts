@@ -43,7 +43,7 @@ test('A failure with the status 429 has a Retry-After header, which the Backend 
   expect(error).toMatchObject({ status: 429, retryAfter: 1, errors: [{ code: 'too_many_requests' }] });
 });
 
-test('A failure with disconnect closes the connection, and the option onResponse does not report this call', async () => {
+test('A failure with disconnect closes the connection of the failing call, and the option onResponse does not report the call', async () => {
   responses.length = 0;
   const url = `${provider.url}/v1/environment`;
   provider.failures.add({ operation: 'GET /v1/environment', disconnect: true });

@@ -96,7 +96,8 @@ test('The docs page contains all descriptions, constants and field names of the 
     const plain = (text: string) => text.replaceAll('`', '').replace(/\s+/g, ' ').trim();
     const shown = plain((await page.locator('main').innerText()).replaceAll('`', ''));
     const { info, tags, paths, webhooks, components, 'x-elsewhere': elsewhere } = document;
-    // The page does not show the keys of `components.headers`. It shows these headers, by name, with the responses.
+    // A key of `components.headers`, such as `RequestId`, is only used in references, so the page does not show it. The page
+    // shows each of these headers under its HTTP name, such as `x-request-id`.
     const { headers, ...named } = components;
     const shared = Object.values(headers).map((header) => ({ header }));
     const texts = collectTexts({ info, tags, paths, webhooks, named, shared, elsewhere });

@@ -16,7 +16,8 @@ export interface ExcessiveCost {
   readonly dimension: string;
   /**
    * The size with the highest cost above the reference. The reference is the cost of the control request if the dimension has
-   * one (dimensions.ts). Otherwise, it is the cost of the ordinary (small) request, or of the GET request after a 405.
+   * one (dimensions.ts). Otherwise, it is the cost of the ordinary (small) request, or of the GET request if the address
+   * rejects the method with 405.
    */
   readonly worst: MeasuredPoint;
   /** 1 for linear growth, 2 for quadratic growth. */

@@ -54,10 +54,9 @@ const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + 
  * The fit uses the point with the highest cost and at most two points of the next smaller sizes. It excludes the larger sizes.
  * Their cost is lower because the server rejects such requests early.
  *
- * The cost of a point may be too small to measure. The fit leaves out all points that are smaller than the largest such point.
- * If it includes the largest such point, it raises the cost of this point to the smallest measurable cost. A higher cost at the
- * first point of a fit can only reduce the slope, so the result is a lower bound. Returns undefined if fewer than two points
- * remain.
+ * Some points may have a cost that is too small to measure. The fit excludes all points before the last of these points. If the
+ * fit includes that last point, it raises the cost of the point to the smallest measurable cost. Raising the cost of the first
+ * point of a fit can only reduce the slope, so the result is a lower bound. Returns undefined if fewer than two points remain.
  */
 export function growthExponent(points: readonly Point[]): number | undefined {
   const highest = peak(points);

@@ -79,8 +79,8 @@ function bodyOf({ name, target, body }: HostileAction): {
 
 /**
  * Sends a request. The service may close the connection of a rejected request before it has read the body. `fetch` then fails,
- * and the status is 0. If the request may run a handler, the service must respond, and sendAction() passes the error of `fetch`
- * through.
+ * and the status is 0. If the request may run a handler, the service must respond. For such a request, sendAction() passes an
+ * error of `fetch` through.
  */
 async function sendAction(action: HostileAction): Promise<{ status: number; text: string }> {
   const { body, type } = bodyOf(action);

@@ -51,7 +51,7 @@ const SECURITY_HEADERS = {
  */
 export async function startConsole(instance: Instance, preferredPort: number): Promise<Console> {
   const app = new Hono()
-    .use(withSecurityHeaders, requireLoopbackHost, requireSameSite)
+    .use(withSecurityHeaders, requireLoopbackHost, requireSameOrigin)
     .get('/api/live', (context) => follow(instance, context))
     .get('/preact.js', serveStatic({ root: fileURLToPath(PREACT_FOLDER), path: 'standalone.module.js' }))
     .get('*', serveStatic({ root: PAGE_FOLDER }))
@@ -69,7 +69,7 @@ const withSecurityHeaders: MiddlewareHandler = async (context, next) => {
 };
 
 /** Throws a 403 if a page of another origin made the request. Allows navigations, so any page may link to the console. */
-const requireSameSite: MiddlewareHandler = ({ req }, next) => {
+const requireSameOrigin: MiddlewareHandler = ({ req }, next) => {
   const site = req.header('sec-fetch-site') ?? 'none';
   const isNavigation = req.header('sec-fetch-mode') === 'navigate';
   if (site !== 'same-origin' && site !== 'none' && !isNavigation) {

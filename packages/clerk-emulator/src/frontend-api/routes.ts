@@ -55,7 +55,8 @@ export function frontendApi(instance: Instance): Hono {
 
 /**
  * Runs a handler for a browser and adds the headers and cookies of the browser's client to the response. The body of an error
- * contains the state of the client, so that a tab detects a sign-in or sign-out in another tab.
+ * contains the state of the client. A request that fails because of a sign-in or sign-out in another tab thus returns the new
+ * state.
  */
 function handleRequest(
   instance: Instance,

@@ -42,8 +42,8 @@ const Reset = z.object({
  * Returns the routes that sign users in by password, by mailed code, by mailed code followed by a new password, or by ticket
  * (the secret string of a sign-in token).
  *
- * If the instance requires client trust, a sign-in by password also needs a mailed code if the user has never signed in with
- * this browser.
+ * An instance can require client trust. A sign-in by password to such an instance also needs a mailed code if the user has
+ * never signed in with this browser.
  */
 export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { signIns } = instance.store;

@@ -21,8 +21,8 @@
 /**
  * Callbacks for changes of the state.
  * @typedef {object} Listener
- * @property {(model: Model, news: Changes | undefined) => void} changed `news` contains the changes. It is undefined for
- * a snapshot.
+ * @property {(model: Model, news: Changes | undefined) => void} changed `news` contains the changes. It is undefined
+ * after a snapshot, which is a message with all rows.
  * @property {(since: Date | undefined) => void} connection `since` is the time of the last message. It is undefined
  * while connected.
  */

@@ -93,7 +93,7 @@ const SPECIFIED: Readonly<Record<string, z.ZodType>> = {
 
 /** Schemas for responses that the specification does not describe, by operation. */
 const UNSPECIFIED: Readonly<Record<string, z.ZodType>> = {
-  // The OpenAPI document contains this operation without a body. clerk-js 6.34.1 reads `id`.
+  // The OpenAPI document describes no response body for this operation. clerk-js 6.34.1 reads `id` from the response.
   'POST /v1/dev_browser': z.strictObject({ id: text }),
   // clerk-js calls the next two operations. The OpenAPI document lists the first path without an operation, and does not list
   // the second path.
