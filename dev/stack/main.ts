@@ -128,9 +128,9 @@ async function main(): Promise<void> {
   loadEnvironmentFiles(mode);
   const interruption = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    // npm runs this program in a shell and forwards SIGINT and SIGTERM to the process of the shell. If the shell has replaced
-    // itself with this program, one Ctrl-C arrives as two signals, one from the terminal and one from npm. A second signal may
-    // therefore belong to the first Ctrl-C. A third signal cannot, and ends this process immediately.
+    // npm runs this program in a shell and forwards SIGINT and SIGTERM to the process of the shell. Some shells replace their
+    // process with this program (exec). One Ctrl-C then arrives as two signals, one from the terminal and one from npm. A
+    // second signal may therefore belong to the first Ctrl-C. A third signal cannot, and ends this process immediately.
     let count = 0;
     process.on(signal, () => {
       interruption.abort(new Error('interrupted'));
@@ -138,8 +138,8 @@ async function main(): Promise<void> {
       if (count === 3) process.exit(130);
     });
   }
-  // If the shell has not replaced itself with this program, the shell is the parent of this process, and a SIGTERM from npm may
-  // end only the shell. A new parent process id means that the parent has ended, so this process stops too.
+  // If the shell does not replace its process, the shell is the parent of this process, and a SIGTERM from npm may end only the
+  // shell. A new parent process id means that the parent has ended, so this process stops too.
   const parent = process.ppid;
   setInterval(() => {
     if (process.ppid !== parent) interruption.abort(new Error('interrupted'));

@@ -18,8 +18,8 @@ function describePrinted(error: Error): object {
 const LOG_EVERY_MS = 60_000;
 /**
  * Maximum number of origins (places in the code that print lines) that `lineLimiter` stores. If a new origin would exceed this
- * limit, `lineLimiter` first deletes all origins and their counts. The libraries print lines at far fewer places, so the limit
- * is normally not reached.
+ * limit, `lineLimiter` first deletes all origins and their counts. The installed libraries have far fewer such places, so the
+ * limit is normally not reached.
  */
 const MAX_ORIGINS = 100;
 

@@ -45,8 +45,8 @@ async function withoutDatabase(sendRequest: () => Promise<Received>): Promise<Re
 
 /**
  * Sends a register request with the token of `user_caller`. Once the internal id of `user_caller` is cached, the guard (session
- * check of a route) does not need the database. If the database is unavailable, a 500 then comes from the registration of the
- * user in the body.
+ * check of a route) does not need the database. A 500 in a database outage therefore comes from the handler, which registers
+ * the user in the body, and not from the guard.
  */
 const submit = (body: unknown) => register(service.url, token('user_caller'), body);
 const submitId = (id: unknown) => submit({ identityProviderUserId: id });

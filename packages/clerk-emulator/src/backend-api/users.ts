@@ -68,7 +68,7 @@ const ORDERS = new Map<string, (user: User) => string | number>([
   ['last_sign_in_at', (user) => user.lastSignInAt ?? 0],
 ]);
 
-/** The id in a webhook body: the id of the user, or the id of the session in a session event. */
+/** Body of a webhook. In a user event, `id` is the id of the user. In a session event, it is the id of the session. */
 const Event = z.object({ data: z.object({ id: z.string() }) });
 
 /** Returns the Backend API routes for users. A request with an unknown parameter gets a 422 that names the parameter. */

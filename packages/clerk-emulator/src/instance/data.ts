@@ -55,7 +55,7 @@ const Session = z.object({
   status: z.enum(['active', 'ended', 'removed', 'revoked', 'expired']),
   lastActiveAt: Time,
   expireAt: Time,
-  /** Time of the last reverification, in which the signed-in user entered the password or a mailed code again. */
+  /** Time of the last reverification: the signed-in user entered the password or a mailed code again. */
   reverifiedAt: Time.nullable().default(null),
   /** The last reverification. `verification` is null until a code is mailed or a password is entered. */
   reverification: z.object({ verification: Verification.nullable() }).nullable().default(null),
