@@ -8,8 +8,8 @@ import { onlyId } from './one-user';
 
 const USAGE = `npm run users:remember -- <id at the identity provider>
 
-  Deletes the entry that users:forget stored in the table forgotten_users. Afterwards, any valid session
-  token and any webhook of the user can create a link again. Also cancels the pending deletion of the user.
+  Deletes the entry that users:forget stored in the table forgotten_users. Afterwards, any valid
+  session token and any webhook of the user can create a link again. Also cancels the pending deletion of the user.
   Needs a DATABASE_URL whose role may write the tables forgotten_users and pending_deletions.
   Exit code: 0 deleted or cancelled, 1 there was nothing to delete or to cancel, or an error occurred, 2 the command did not start.`;
 

@@ -146,7 +146,7 @@ test('forget() for 0 days deletes the row of the user in `forgotten_users`', asy
   expect(await registerByIdentityProviderUserId('user_earlier')).toMatchObject({ created: true });
 });
 
-test('The database stores one secret key that hashes the ids of forgotten users, and links no user while this key is missing', async () => {
+test('The database accepts only one secret key for hashing the ids of forgotten users, and links no user while this key is missing', async () => {
   const { pool } = database;
   await expect(pool.query(`INSERT INTO forgotten_users_key VALUES ('\\x00')`)).rejects.toThrow('single_row');
   const { rows } = await pool.query('DELETE FROM forgotten_users_key RETURNING key');
