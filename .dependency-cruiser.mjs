@@ -165,7 +165,7 @@ export default {
     doNotFollow: { path: ['node_modules', '^lib/generated/'] },
     // Excludes pages, because the parser `swc` does not read their JSX. biome.json restricts their imports.
     // Excludes the baselines of the benchmark, because they have their own builds.
-    exclude: { path: ['\\.tsx$', '^bench/performance/baselines/'] },
+    exclude: { path: ['\\.tsx$', '^bench/baselines/'] },
     tsPreCompilationDeps: true,
     parser: 'swc',
     enhancedResolveOptions: {

@@ -21,7 +21,7 @@ const QUERY_TIMEOUT_MS = 3_000;
 /**
  * On Vercel, `attachDatabasePool` keeps an instance awake until its connections have been idle for this long, and Vercel
  * charges for the memory of the instance during that time. Doubling the timeout doubles that charge. With a shorter timeout,
- * more requests have to open a connection (docs/performance/notes.md states the cost).
+ * more requests have to open a connection.
  */
 const IDLE_TIMEOUT_MS = 5_000;
 /** Maximum number of connections of one process. */

@@ -15,7 +15,7 @@ export default {
   // To read a tsconfig.json, Stryker needs an API that TypeScript 7 does not have.
   tsconfigFile: 'none',
   disableTypeChecks: false,
-  ignorePatterns: ['.local', '.next', '.next-test', '.vercel', 'bench/performance/baselines', 'coverage'],
+  ignorePatterns: ['.local', '.next', '.next-test', '.vercel', 'bench/baselines', 'coverage'],
   tempDirName: `.local/mutation/${run}/sandbox`,
   incremental: true,
   incrementalFile: `.local/mutation/${run}/incremental.json`,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { kv } from '@vercel/kv';
-import { PrismaClient } from './generated/client';
+import { PrismaClient } from '../generated/prisma/client';
 
 const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: process.env.DATABASE_URL }) });
 

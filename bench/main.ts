@@ -1,0 +1,205 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { z } from 'zod';
+import { startDedicatedPostgres } from '../tests/harness/dependencies/dedicated-postgres';
+import { SIGNING_SECRET } from '../tests/harness/keys';
+import { residentMegabytes } from '../tests/harness/proc';
+import { LIVE_KEYS, startDependencies, type TestDependencies } from '../tests/harness/service';
+import { CONNECTIONS, cpuPerRequest } from './load';
+import { type BenchRequest, cacheHit, hello, SCENARIOS, usersFrom } from './requests';
+import { type Application, build, cpuMilliseconds, type Server, start } from './servers';
+
+/**
+ * `npm run bench`: measures the CPU time of this service beside that of the baselines, and writes the table in README.md.
+ * Requires Linux, because the CPU time and the memory of a process come from /proc.
+ *
+ * `-- --quick` sends fewer requests and only prints the table. `-- --against <folder>` also measures another checkout of this
+ * repository with installed packages, and only prints the table.
+ */
+const { quick, against } = parseArgs({
+  options: { quick: { type: 'boolean', default: false }, against: { type: 'string' } },
+}).values;
+const { rounds, sample, warmUp } = quick
+  ? { rounds: 3, sample: 200, warmUp: 500 }
+  : { rounds: 9, sample: 1_000, warmUp: 5_000 };
+/** Number of users of each application. */
+const USERS = 100;
+
+const baseline = (name: string, environment: Application['environment'] = {}): Application => ({
+  title: name,
+  folder: path.resolve('bench/baselines', name),
+  build: 'next build',
+  start: 'next start -H localhost',
+  environment,
+});
+const bare = baseline('bare');
+const emptyMiddleware = baseline('empty-middleware');
+
+/** Returns the tutorial's application and the service, each with variables for the dependencies. */
+function applicationsFor({ environment, idp }: TestDependencies): Application[] {
+  const Package = z.object({ scripts: z.object({ start: z.string() }) });
+  const service = (title: string, folder: string): Application => ({
+    title,
+    folder: path.resolve(folder),
+    build: 'npm run build',
+    start: Package.parse(JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'))).scripts.start,
+    environment,
+  });
+  return [
+    baseline('tutorial', {
+      ...environment,
+      CLERK_SECRET_KEY: LIVE_KEYS.secretKey,
+      NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY: LIVE_KEYS.publishableKey,
+      CLERK_JWT_KEY: idp.publicKeyPem,
+      CLERK_TELEMETRY_DISABLED: '1',
+      WEBHOOK_SIGNING_SECRET: SIGNING_SECRET,
+    }),
+    service('this service', '.'),
+    ...(against === undefined ? [] : [service(against, against)]),
+  ];
+}
+
+/** Calls each function once in each round. Returns their results by function and round. */
+async function inRounds(measures: readonly (() => Promise<number>)[]): Promise<number[][]> {
+  const results = measures.map((): number[] => []);
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [index, measure] of measures.entries()) results[index]?.push(await measure());
+  }
+  return results;
+}
+
+const median = (values: readonly number[]) =>
+  values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN;
+
+/** Formats the median and the range of the ratios between two results of the same round. */
+function formatRatios(results: readonly number[], references: readonly number[]): string {
+  const ratios = results.map((result, round) => result / (references[round] ?? Number.NaN));
+  return `${median(ratios).toFixed(2)} (${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)})`;
+}
+
+interface Measured {
+  readonly server: Server;
+  readonly makeRequest: () => BenchRequest;
+}
+
+/** Sends requests to all servers in turn. Returns the ratios to the bare route, and the CPU time of the bare route in ms. */
+async function compareRequests(reference: Server, measured: readonly Measured[]) {
+  for (const { server, makeRequest } of measured) await cpuPerRequest(server, makeRequest, warmUp);
+  const [references = [], ...results] = await inRounds([
+    () => cpuPerRequest(reference, hello, sample),
+    ...measured.map(
+      ({ server, makeRequest }) =>
+        () =>
+          cpuPerRequest(server, makeRequest, sample),
+    ),
+  ]);
+  return { ratios: results.map((each) => formatRatios(each, references)), milliseconds: median(references) };
+}
+
+/** Returns the CPU time, in milliseconds, that a new process uses until it has responded to its first request. */
+async function cpuOfStart(application: Application, request: BenchRequest): Promise<number> {
+  const server = await start(application, request);
+  const milliseconds = cpuMilliseconds(server);
+  await server.stop();
+  return milliseconds;
+}
+
+/** Measures all applications and returns the text for README.md. Appends each started server to `servers`. */
+async function measure(dependencies: TestDependencies, servers: Server[]): Promise<string> {
+  const { database, idp, kv } = dependencies;
+  const applications = applicationsFor(dependencies);
+  // The baselines use copies of the service's packages, so that their versions are the same. Turbopack does not follow links to
+  // folders outside of its root. Hard links take no space.
+  const copy = 'rm -rf node_modules generated && cp -al ../../node_modules ../../lib/generated .';
+  execFileSync('sh', ['-c', copy], { cwd: 'bench/baselines' });
+  for (const application of [bare, emptyMiddleware, ...applications]) {
+    console.log(`building: ${application.title}`);
+    await build(application);
+  }
+  const startServer = async (application: Application, request: BenchRequest) => {
+    const server = await start(application, request);
+    servers.push(server);
+    return server;
+  };
+
+  const reference = await startServer(bare, hello());
+  await cpuPerRequest(reference, hello, warmUp);
+  const middleware = await startServer(emptyMiddleware, hello());
+  const empty = await compareRequests(reference, [{ server: middleware, makeRequest: hello }]);
+
+  const compared = [];
+  for (const [index, application] of applications.entries()) {
+    // Each application has its own users, because the applications share the database and the cache.
+    const ids = Array.from({ length: USERS }, (_, user) => `user_${index}_${user}`);
+    await database.pool.query(
+      'INSERT INTO users (id, identity_provider_user_id) SELECT gen_random_uuid(), unnest($1::text[])',
+      [ids],
+    );
+    const users = usersFrom(ids, idp);
+    const server = await startServer(application, cacheHit(users));
+    compared.push({ application, users, server, memory: residentMegabytes(server.pid) });
+  }
+  const rows = [
+    ['', ...applications.map(({ title }) => title)],
+    ['---', ...applications.map(() => '--:')],
+  ];
+  for (const [title, scenario] of Object.entries(SCENARIOS)) {
+    console.log(`measuring: ${title}`);
+    const { ratios } = await compareRequests(
+      reference,
+      compared.map(({ server, users }) => ({ server, makeRequest: () => scenario(users) })),
+    );
+    rows.push([title, ...ratios]);
+    // The test dependencies record commands and statements, which would fill the memory.
+    kv.takeCommands();
+    database.takeStatements();
+  }
+  const used = compared.map(({ server, memory }) =>
+    [memory, residentMegabytes(server.pid)].map((megabytes) => Math.round(megabytes)).join(' / '),
+  );
+
+  console.log('measuring: start');
+  const [bareStarts = [], ...starts] = await inRounds([
+    () => cpuOfStart(bare, hello()),
+    ...compared.map(
+      ({ application, users }) =>
+        () =>
+          cpuOfStart(application, cacheHit(users)),
+    ),
+  ]);
+  rows.push([
+    'start of a process, with a cache hit',
+    ...starts.map((each) => formatRatios(each, bareStarts)),
+  ]);
+  rows.push(['MB after the start / after the measurement', ...used]);
+
+  const commit = execFileSync('git', ['describe', '--always', '--dirty'], { encoding: 'utf8' }).trim();
+  return `CPU time of the server process, as a multiple of a Next.js route that only returns JSON, in an application without middleware
+(${empty.milliseconds.toFixed(2)} ms per request, ${Math.round(median(bareStarts))} ms to start). Behind an empty middleware, that route takes ${empty.ratios.join()}. The [tutorial](bench/baselines/tutorial)
+uses the provider's middleware and \`auth()\`, a cached id and a Prisma upsert. Median (minimum–maximum) of ${rounds} rounds with
+${CONNECTIONS} connections, at commit ${commit} with Node.js ${process.version}.
+
+${rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n')}
+`;
+}
+
+const servers: Server[] = [];
+const postgres = await startDedicatedPostgres();
+const dependencies = await startDependencies({ server: postgres, keys: 'live' });
+try {
+  const text = await measure(dependencies, servers);
+  console.log(`\n${text}`);
+  if (!quick && against === undefined) {
+    const block = /(?<=<!-- npm run bench -->\n).*(?=<!-- end -->)/s;
+    writeFileSync(
+      'README.md',
+      readFileSync('README.md', 'utf8').replace(block, () => text),
+    );
+  }
+} finally {
+  for (const { stop } of servers) await stop();
+  await dependencies.stop();
+  await postgres.stop();
+}

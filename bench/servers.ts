@@ -1,0 +1,77 @@
+import { execFile, spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { freePort } from '../dev/system/listen';
+import { endProcess, killOnExit, waitUntil } from '../dev/system/processes';
+import { withoutServiceVariables } from '../tests/harness/build';
+import type { BenchRequest } from './requests';
+
+/** An application to measure: this service, another version of it, or a baseline. */
+export interface Application {
+  readonly title: string;
+  readonly folder: string;
+  /** Shell commands that build and start the application. The started server reads its port from PORT. */
+  readonly build: string;
+  readonly start: string;
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+export interface Server {
+  readonly url: string;
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+const optionsFor = ({ folder, environment }: Application) => ({
+  cwd: folder,
+  env: {
+    ...withoutServiceVariables(),
+    ...environment,
+    PATH: `node_modules/.bin:../node_modules/.bin:${process.env['PATH']}`,
+  },
+});
+
+export async function build(application: Application): Promise<void> {
+  await promisify(execFile)('sh', ['-c', application.build], optionsFor(application));
+}
+
+/** Starts an application. Resolves after the response to the request, which is the first one of the process. */
+export async function start(application: Application, request: BenchRequest): Promise<Server> {
+  const port = await freePort();
+  const { cwd, env } = optionsFor(application);
+  // `exec` replaces the shell, so that `pid` is the id of the Node.js process.
+  const child = spawn('sh', ['-c', `exec ${application.start}`], {
+    cwd,
+    env: { ...env, PORT: String(port) },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  // Reads the log through a pipe, as hosting platforms do. The CPU time includes the writes to this pipe.
+  child.stdout.resume();
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`Cannot run ${application.start}.`);
+  const cancelKill = killOnExit(pid, 'SIGTERM');
+  const stop = async () => {
+    await endProcess(pid, [{ signal: 'SIGTERM', milliseconds: 10_000 }]);
+    cancelKill();
+  };
+  const url = `http://localhost:${port}`;
+  const { path: address, status, ...init } = request;
+  const responds = () =>
+    fetch(url + address, init).then(
+      (response) => response.status === status,
+      () => {
+        if (child.exitCode !== null) throw new Error(`${application.title} ended with ${child.exitCode}.`);
+        return false;
+      },
+    );
+  if (await waitUntil(responds, 60_000)) return { url, pid, stop };
+  await stop();
+  throw new Error(`${application.title} does not respond to ${address} with ${status}.`);
+}
+
+/** Returns the CPU time (user and system) that the current threads of a process have used. */
+export const cpuMilliseconds = ({ pid }: Server): number =>
+  readdirSync(`/proc/${pid}/task`)
+    .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'))
+    // The first field is the CPU time in nanoseconds.
+    .reduce((sum, schedstat) => sum + Number(schedstat.split(' ')[0]) / 1e6, 0);
