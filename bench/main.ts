@@ -106,8 +106,21 @@ async function cpuOfStart(application: Application, request: BenchRequest): Prom
   return milliseconds;
 }
 
-/** Measures all applications and returns the text for README.md. Appends each started server to `servers`. */
-async function measure(dependencies: TestDependencies, servers: Server[]): Promise<string> {
+const stops: (() => Promise<void>)[] = [];
+let stopped: Promise<void> | undefined;
+const stopAll = () => {
+  stopped ??= (async () => {
+    for (const stop of stops.reverse()) await stop();
+  })();
+  return stopped;
+};
+
+/** Measures all applications and returns the text for README.md. */
+async function measure(): Promise<string> {
+  const postgres = await startDedicatedPostgres();
+  stops.push(postgres.stop);
+  const dependencies = await startDependencies({ server: postgres, keys: 'live' });
+  stops.push(dependencies.stop);
   const { database, idp, kv } = dependencies;
   const applications = applicationsFor(dependencies);
   // The baselines use copies of the service's packages, so that their versions are the same. Turbopack does not follow links to
@@ -120,7 +133,7 @@ async function measure(dependencies: TestDependencies, servers: Server[]): Promi
   }
   const startServer = async (application: Application, request: BenchRequest) => {
     const server = await start(application, request);
-    servers.push(server);
+    stops.push(server.stop);
     return server;
   };
 
@@ -176,20 +189,15 @@ async function measure(dependencies: TestDependencies, servers: Server[]): Promi
   rows.push(['MB after the start / after the measurement', ...used]);
 
   const commit = execFileSync('git', ['describe', '--always', '--dirty'], { encoding: 'utf8' }).trim();
-  return `CPU time of the server process, as a multiple of a Next.js route that only returns JSON, in an application without middleware
-(${empty.milliseconds.toFixed(2)} ms per request, ${Math.round(median(bareStarts))} ms to start). Behind an empty middleware, that route takes ${empty.ratios.join()}. The [tutorial](bench/baselines/tutorial)
-uses the provider's middleware and \`auth()\`, a cached id and a Prisma upsert. Median (minimum–maximum) of ${rounds} rounds with
-${CONNECTIONS} connections, at commit ${commit} with Node.js ${process.version}.
+  return `CPU time of the server process as a multiple of a bare Next.js route in a separate application (${empty.milliseconds.toFixed(2)} ms per request, ${Math.round(median(bareStarts))} ms to start). Behind an empty middleware, that route takes ${empty.ratios.join()}. The [tutorial](bench/baselines/tutorial) uses the SDK's middleware and \`auth()\`, a cached id and a Prisma upsert. Median (minimum–maximum) of ${rounds} rounds with ${CONNECTIONS} connections, at commit ${commit} with Node.js ${process.version}.
 
 ${rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n')}
 `;
 }
 
-const servers: Server[] = [];
-const postgres = await startDedicatedPostgres();
-const dependencies = await startDependencies({ server: postgres, keys: 'live' });
+process.once('SIGINT', () => void stopAll().finally(() => process.exit(130)));
 try {
-  const text = await measure(dependencies, servers);
+  const text = await measure();
   console.log(`\n${text}`);
   if (!quick && against === undefined) {
     const block = /(?<=<!-- npm run bench -->\n).*(?=<!-- end -->)/s;
@@ -199,7 +207,5 @@ try {
     );
   }
 } finally {
-  for (const { stop } of servers) await stop();
-  await dependencies.stop();
-  await postgres.stop();
+  await stopAll();
 }
