@@ -82,14 +82,6 @@ describe('Other hostile requests', () => {
     },
   );
 
-  test('A bad chunk in a pipelined request does not cut off the response to the previous request', async () => {
-    const head = requestHead(`GET ${largestFile()} HTTP/1.1`, { Connection: 'keep-alive' });
-    const { statuses, closed } = await sendRaw(
-      `${head}${requestHead(`POST ${REGISTER} HTTP/1.1`, { 'Transfer-Encoding': 'chunked' })}zz\r\n`,
-    );
-    expect({ statuses, closed }).toEqual({ statuses: [200], closed: true });
-  });
-
   test.each([
     ['an unknown expectation', { Expect: 'a miracle' }, 417],
     ['no Host', { Host: 'none' }, 400],
@@ -103,22 +95,6 @@ describe('Other hostile requests', () => {
       expect(text).toMatch(/"message":/);
     },
   );
-
-  test('A request with a deeply nested router state of Next.js gets a 400', async () => {
-    const state = encodeURI(`${'["a",{"b":'.repeat(150)}["",{}]${'}]'.repeat(150)}`);
-    const { statuses } = await sendRaw(
-      requestHead('GET / HTTP/1.1', { RSC: '1', 'Next-Router-State-Tree': state }),
-    );
-    expect(statuses).toEqual([400]);
-  });
-});
-
-test('The client receives the head and the body of a response in one piece', async () => {
-  // The test repeats the request, because two separate writes of the service can also arrive in one piece.
-  for (let times = 0; times < 20; times += 1) {
-    const { statuses, pieces } = await sendRaw(requestHead(`GET ${ME} HTTP/1.1`, bearer(token)));
-    expect({ statuses, pieces }).toEqual({ statuses: [200], pieces: 1 });
-  }
 });
 
 test('After the requests with invalid framing, the service works, and its log has no response with a 5xx status', async () => {

@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto';
 import { foreignKeys } from 'clerk-emulator/testing';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { adjustableClock } from '../harness/dependencies/adjustable-clock';
 import { startStubServer } from '../harness/dependencies/stub-server';
 import { bearer, cookie, ME, me, now, send, tokenFor } from '../harness/requests';
@@ -24,91 +24,74 @@ const fetchingKeys = stopAfterAll(
   await startServiceProcess({ ...service.environment, ...clock.environment, IDP_JWT_KEY: '' }),
 );
 
-describe('Keys of session tokens', () => {
-  const signed = (
-    header: Record<string, unknown>,
-    privateKeyPem?: string,
-    claims: Record<string, unknown> = {},
-  ) =>
-    tokenFor(service.idp, 'user_confused', claims, { header, ...(privateKeyPem ? { privateKeyPem } : {}) });
-  const ourKid = () => service.idp.signingKey.kid;
+const signed = (
+  header: Record<string, unknown>,
+  privateKeyPem?: string,
+  claims: Record<string, unknown> = {},
+) => tokenFor(service.idp, 'user_confused', claims, { header, ...(privateKeyPem ? { privateKeyPem } : {}) });
+const ourKid = () => service.idp.signingKey.kid;
 
-  test("A token that was signed with the provider's key is accepted, whether the service fetches the key or reads the key from IDP_JWT_KEY", async () => {
-    for (const url of [service.url, fetchingKeys.url]) {
-      expect((await me(url, signed({ kid: ourKid() }))).status).toBe(200);
+test("A token that was signed with the provider's key is accepted, whether the service fetches the key or reads the key from IDP_JWT_KEY", async () => {
+  for (const url of [service.url, fetchingKeys.url]) {
+    expect((await me(url, signed({ kid: ourKid() }))).status).toBe(200);
+  }
+});
+
+test.each<[string, () => Record<string, unknown>]>([
+  ["the kid of the provider's key", () => ({ kid: ourKid() })],
+  ['an unknown kid', () => ({ kid: 'theirs' })],
+  ['no kid', () => ({ kid: undefined })],
+  ['an empty kid', () => ({ kid: '' })],
+  ['a path as kid', () => ({ kid: '../../../../dev/null' })],
+  ['a URL as kid', () => ({ kid: `${attacker.url}/kid` })],
+  ['__proto__ as kid', () => ({ kid: '__proto__' })],
+  ["the attacker's key in the header", () => ({ kid: ourKid(), jwk: otherJwk })],
+  [
+    "URLs of the attacker's key in the header",
+    () => ({ kid: 'theirs', jku: `${attacker.url}/jku`, x5u: `${attacker.url}/x5u` }),
+  ],
+  ['a critical extension', () => ({ kid: ourKid(), crit: ['exp'] })],
+])('A token that was signed with another key gets a 401: %s', async (_what, header) => {
+  for (const url of [service.url, fetchingKeys.url]) {
+    const claims = [{}, { iss: `${attacker.url}/issuer` }];
+    for (const each of claims) {
+      expect((await me(url, signed(header(), other.privateKey, each))).status).toBe(401);
     }
-  });
+  }
+  expect(attacker.calls).toEqual([]);
+});
 
-  test.each<[string, () => Record<string, unknown>]>([
-    ["the kid of the provider's key", () => ({ kid: ourKid() })],
-    ['an unknown kid', () => ({ kid: 'theirs' })],
-    ['no kid', () => ({ kid: undefined })],
-    ['an empty kid', () => ({ kid: '' })],
-    ['a path as kid', () => ({ kid: '../../../../dev/null' })],
-    ['a URL as kid', () => ({ kid: `${attacker.url}/kid` })],
-    ['__proto__ as kid', () => ({ kid: '__proto__' })],
-    ["the attacker's key in the header", () => ({ kid: ourKid(), jwk: otherJwk })],
-    [
-      "URLs of the attacker's key in the header",
-      () => ({ kid: 'theirs', jku: `${attacker.url}/jku`, x5u: `${attacker.url}/x5u` }),
-    ],
-    ['a critical extension', () => ({ kid: ourKid(), crit: ['exp'] })],
-  ])('A token that was signed with another key gets a 401: %s', async (_what, header) => {
-    for (const url of [service.url, fetchingKeys.url]) {
-      const claims = [{}, { iss: `${attacker.url}/issuer` }];
-      for (const each of claims) {
-        expect((await me(url, signed(header(), other.privateKey, each))).status).toBe(401);
+test.each<[string, Record<string, unknown>, Record<string, unknown>]>([
+  ['An ID token', { aud: 'oauth_client', azp: 'oauth_client', nonce: 'n', sts: undefined }, {}],
+  ['A token of a custom JWT template', { email: 'user@example.com', sts: undefined }, {}],
+  ['A token whose header contains the category (cat) of session tokens', {}, { cat: 'cl_B7d4PD111AAA' }],
+])(
+  '%s with a signature of the provider is accepted if it has a sid. Without a valid sid, it gets a 401 as a bearer token and as a cookie, also on the second request',
+  async (_what, claims, header) => {
+    const make = (sid: object) => signed({ kid: ourKid(), ...header }, undefined, { ...claims, ...sid });
+    expect((await me(service.url, make({}))).status).toBe(200);
+    for (const sid of [undefined, '', null, { id: 'sess_1' }]) {
+      const token = make({ sid });
+      for (const headers of [bearer(token), cookie(token), bearer(token), cookie(token)]) {
+        expect((await send(`${service.url}${ME}`, { headers })).status).toBe(401);
       }
     }
-    expect(attacker.calls).toEqual([]);
-  });
+  },
+);
 
-  describe.each([
-    [
-      'An ID token',
-      { aud: 'oauth_client', azp: 'oauth_client', nonce: 'n', sts: undefined, v: undefined },
-      {},
-    ],
-    ['A token of a custom JWT template', { email: 'user@example.com', sts: undefined, v: undefined }, {}],
-    ['A token whose header contains the category (cat) of session tokens', {}, { cat: 'cl_B7d4PD111AAA' }],
-  ])('%s with a signature of the provider', (what, claims, header) => {
-    test.each<[string, unknown]>([
-      ['missing', undefined],
-      ['empty', ''],
-      ['null', null],
-      ['not a string', { id: 'sess_1' }],
-    ])(
-      `${what} gets a 401 as a bearer token and as a cookie if its sid is %s, also on the second request`,
-      async (_sid, sid) => {
-        const token = signed({ kid: ourKid(), ...header }, undefined, { ...claims, sid });
-        for (const url of [service.url, fetchingKeys.url]) {
-          for (const headers of [bearer(token), cookie(token), bearer(token), cookie(token)]) {
-            expect((await send(`${url}${ME}`, { headers })).status).toBe(401);
-          }
-        }
-      },
-    );
-
-    test(`${what} is accepted if it has a sid`, async () => {
-      const token = signed({ kid: ourKid(), ...header }, undefined, claims);
-      expect((await me(service.url, token)).status).toBe(200);
-    });
+test('A session token is accepted for less than 5 s after it expired, and then gets a 401', async () => {
+  const at = now();
+  clock.freeze(at * 1000);
+  const statuses = [4, 5, 6].map(async (seconds) => {
+    const expired = signed({ kid: ourKid() }, undefined, { iat: at - 60, nbf: at - 70, exp: at - seconds });
+    return (await me(fetchingKeys.url, expired)).status;
   });
+  expect(await Promise.all(statuses)).toEqual([200, 401, 401]);
+  clock.unfreeze();
+});
 
-  test('A session token is accepted for less than 5 s after it expired, and then gets a 401', async () => {
-    const at = now();
-    clock.freeze(at * 1000);
-    const statuses = [4, 5, 6].map(async (seconds) => {
-      const expired = signed({ kid: ourKid() }, undefined, { iat: at - 60, nbf: at - 70, exp: at - seconds });
-      return (await me(fetchingKeys.url, expired)).status;
-    });
-    expect(await Promise.all(statuses)).toEqual([200, 401, 401]);
-    clock.unfreeze();
-  });
-
-  test('If the service fetches the keys of the provider, a token with an unknown kid gets a 401, even if it was signed with one of these keys', async () => {
-    for (const kid of ['theirs', '', '../../etc/passwd', '__proto__']) {
-      expect((await me(fetchingKeys.url, signed({ kid }))).status).toBe(401);
-    }
-  });
+test('If the service fetches the keys of the provider, a token with an unknown kid gets a 401, even if it was signed with one of these keys', async () => {
+  for (const kid of ['theirs', '', '../../etc/passwd', '__proto__']) {
+    expect((await me(fetchingKeys.url, signed({ kid }))).status).toBe(401);
+  }
 });
