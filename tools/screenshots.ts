@@ -1,28 +1,20 @@
-import { mkdirSync } from 'node:fs';
 import path from 'node:path';
-import type { Browser, BrowserContextOptions, Page } from 'playwright';
-import { codeOnConsole, shownLink, signIn, signUp } from '../../tests/harness/browser/browser';
-import { launchBrowser } from '../../tests/harness/browser/chromium';
-import { createLocalStack, type Details } from '../../tests/harness/stack';
+import type { Browser, Page } from 'playwright';
+import { codeOnConsole, shownLink, signIn, signUp } from '../tests/harness/browser/browser';
+import { launchBrowser } from '../tests/harness/browser/chromium';
+import { createLocalStack, type Details } from '../tests/harness/stack';
 
 /**
- * `npm run screenshots`: takes three screenshots of each page below: in light mode, in dark mode and at a width of 360 pixels.
- * Writes the screenshots to docs/screenshots. Starts a separate local stack with the production build and stops it at the end.
- * Takes about two minutes.
+ * `npm run screenshots`: takes a screenshot of each page below, in light mode and 1280 pixels wide, and writes it to
+ * docs/screenshots. Starts a separate local stack with the production build, and stops it at the end. Takes about two minutes.
  */
 const OUTPUT = 'docs/screenshots';
 const EMAIL = 'ada@example.com';
-/** Maximum height of a screenshot in CSS pixels. The rest of a longer page is cut off. */
+const WIDTH = 1_280;
+/** Maximum height of a screenshot. The rest of a longer page is cut off. */
 const MAX_HEIGHT = 1_800;
 
-/** Options of the browser context for each look. The key is the suffix of the file names. */
-const looks: Readonly<Record<string, BrowserContextOptions>> = {
-  '': { viewport: { width: 1080, height: 760 }, colorScheme: 'light' },
-  '-dark': { viewport: { width: 1080, height: 760 }, colorScheme: 'dark' },
-  '-narrow': { viewport: { width: 360, height: 740 }, isMobile: true, colorScheme: 'light' },
-};
-
-/** Functions that open a page and wait until it is complete. The key is the file name without suffix and extension. */
+/** Functions that open a page and wait until it is complete. The key is the file name without the extension. */
 const pages: Readonly<Record<string, (page: Page, consoleUrl: string) => Promise<unknown>>> = {
   home: async (page) => {
     await page.goto('/');
@@ -69,27 +61,24 @@ async function signUpUser(browser: Browser, { app, identityProvider }: Details):
 }
 
 async function takeScreenshots(browser: Browser, { app, identityProvider }: Details): Promise<void> {
-  mkdirSync(OUTPUT, { recursive: true });
-  for (const [suffix, look] of Object.entries(looks)) {
-    const context = await browser.newContext({ baseURL: app, reducedMotion: 'reduce', ...look });
-    const page = await context.newPage();
-    for (const [name, open] of Object.entries(pages)) {
-      await open(page, identityProvider.consoleUrl);
-      await page.mouse.move(0, 0);
-      await page.evaluate(() => {
-        scrollTo(0, 0);
-        return Promise.all(document.getAnimations().map(({ finished }) => finished));
-      });
-      const file = path.join(OUTPUT, `${name}${suffix}.png`);
-      const { width, height } = await page.evaluate(() => ({
-        width: innerWidth,
-        height: document.documentElement.scrollHeight,
-      }));
-      const clip = { x: 0, y: 0, width, height: Math.min(height, MAX_HEIGHT) };
-      await page.screenshot({ path: file, fullPage: true, clip });
-      console.log(file);
-    }
-    await context.close();
+  const page = await browser.newPage({
+    baseURL: app,
+    reducedMotion: 'reduce',
+    colorScheme: 'light',
+    viewport: { width: WIDTH, height: 760 },
+  });
+  for (const [name, open] of Object.entries(pages)) {
+    await open(page, identityProvider.consoleUrl);
+    await page.mouse.move(0, 0);
+    await page.evaluate(() => {
+      scrollTo(0, 0);
+      return Promise.all(document.getAnimations().map(({ finished }) => finished));
+    });
+    const height = await page.evaluate(() => document.documentElement.scrollHeight);
+    const clip = { x: 0, y: 0, width: WIDTH, height: Math.min(height, MAX_HEIGHT) };
+    const file = path.join(OUTPUT, `${name}.png`);
+    await page.screenshot({ path: file, fullPage: true, clip });
+    console.log(file);
   }
 }
 
