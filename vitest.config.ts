@@ -40,7 +40,7 @@ export default defineConfig({
           name: 'unit',
           ...common,
           ...IO_BOUND,
-          include: ['tests/unit/*.test.ts'],
+          include: ['tests/{unit,model}/*.test.ts'],
           setupFiles: [...common.setupFiles, 'tests/vitest/fresh-modules.ts'],
         },
       },

@@ -10,7 +10,7 @@ export default defineConfig({
   test: {
     projects: (base.test?.projects ?? []).flatMap((project) =>
       typeof project === 'object' && 'test' in project && PROJECTS.includes(project.test?.name)
-        ? [{ ...project, test: { ...project.test, ...LIMITS, maxWorkers: 1 } }]
+        ? [{ ...project, test: { ...project.test, ...LIMITS, maxWorkers: 1, exclude: ['tests/model/**'] } }]
         : [],
     ),
   },

@@ -4,7 +4,7 @@ interface Row {
   readonly userId: string;
   /** Present id of the user at the identity provider. */
   present: string;
-  /** Previous ids: the earlier ids of the user at the identity provider. */
+  /** Earlier ids of the user at the identity provider. */
   readonly previous: Set<string>;
 }
 
@@ -13,13 +13,10 @@ const databaseError = (originalCode: string) =>
   Object.assign(new Error(originalCode), { meta: { driverAdapterError: { cause: { originalCode } } } });
 
 /**
- * Returns fakes of the functions of lib/ that query the database, and a fake cache. Each call passes its statement or command
- * with a name to `schedule`, which decides when to run it. tests/in-process/fake-storage.test.ts checks that the fakes return
- * what the real functions return.
- *
- * A forgotten user is a user that an operator has deleted. The fakes are simpler than the real functions: previous ids and the
- * entries of forgotten users do not expire, and session tokens have no effect. In the real functions, a session token that is
- * issued after the deletion links a forgotten user again.
+ * Returns fakes of the functions of lib/ that query the database, and of the cache client. Each call passes its statement or
+ * command with a name to `schedule`, which decides when to run it. tests/in-process/fake-storage.test.ts checks that the fakes
+ * return what the real functions return. Unlike there, previous ids and the marks of forgotten users do not expire, and a
+ * session token does not link a forgotten user again.
  */
 export function fakeStorage(schedule: <T>(name: string, statement: () => T) => Promise<T>) {
   let rows: Row[] = [];
@@ -28,10 +25,7 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
   const cached = new Map<string, string>();
 
   const findRow = (id: string) => rows.find(({ present, previous }) => present === id || previous.has(id));
-  /**
-   * Inserts a row and returns its internal id. Inserts nothing if the id is forgotten or is the present id of a user. Throws if
-   * the id is a previous id.
-   */
+  /** Inserts nothing if the id is forgotten or is the present id of a user. Throws if the id is a previous id. */
   function insert(id: string): string[] {
     const row = findRow(id);
     if (forgotten.has(id) || row?.present === id) return [];
@@ -51,9 +45,10 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
   function linksOf(id: string): Link[] {
     const row = findRow(id);
     if (row === undefined) return [];
+    const expiresAt = new Date(0);
     const previousIds = [...row.previous].map((previous) => ({
       identityProviderUserId: previous,
-      expiresAt: new Date(0),
+      expiresAt,
     }));
     return [{ userId: row.userId, identityProviderUserId: row.present, previousIds }];
   }
@@ -87,17 +82,13 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
           for (const key of keys) cached.delete(key);
         }),
     },
-    /**
-     * Returns true if lib/users/relink.ts would change the id of a user from `from` to `to`: `from` is the present id of a
-     * user, and `to` is neither forgotten nor an id of another user.
-     */
-    canMove: (from: string, to: string) => {
-      const row = findRow(from);
-      const other = findRow(to);
+    /** Returns true if lib/users/relink.ts would change the id of a user from `from` to `to`. */
+    canMove(from: string, to: string): boolean {
+      const [row, other] = [findRow(from), findRow(to)];
       return row?.present === from && !forgotten.has(to) && (other === undefined || other === row);
     },
     /** Gives a user a new id, as the transaction of lib/users/relink.ts does. The old id becomes a previous id. */
-    move(from: string, to: string) {
+    move(from: string, to: string): void {
       const row = findRow(from);
       if (row === undefined) return;
       row.present = to;
@@ -106,11 +97,9 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
     },
     insert,
     rowOf: (id: string) => findRow(id)?.userId,
-    /** Returns the number of rows that were inserted since `reset`. */
     insertedRows: () => inserted,
     cached,
-    /** Deletes all rows and entries. */
-    reset() {
+    reset(): void {
       rows = [];
       inserted = 0;
       forgotten.clear();

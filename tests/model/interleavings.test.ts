@@ -1,0 +1,231 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { beforeAll, expect, test, vi } from 'vitest';
+import type { RequestLogFields } from '#lib/log';
+import { explore } from './explore';
+import { fakeStorage } from './fake-storage';
+import { linkModel, NONE, type State } from './link-model';
+
+// Runs the real functions of lib/ with a fake database and a fake cache. Each database statement and each cache command waits
+// until the test releases it, so that the test can run them in every order. Each outcome must be one of the model's.
+
+/** A statement or command that waits until the test releases it. `call` is the call that waits. */
+interface Waiting {
+  readonly call: string | undefined;
+  readonly name: string;
+  readonly isEnabled: () => boolean;
+  readonly run: () => void;
+}
+const waiting = new Set<Waiting>();
+const currentCall = new AsyncLocalStorage<string>();
+
+/** Runs `statement` when the test releases it. The test releases it only while `isEnabled()` returns true. */
+const schedule = <T>(name: string, statement: () => T, isEnabled = () => true) =>
+  new Promise<void>((resolve) =>
+    waiting.add({ call: currentCall.getStore(), name, isEnabled, run: resolve }),
+  ).then(statement);
+
+const storage = fakeStorage(schedule);
+/** Internal ids that calls are about to write to the cache. */
+const writes: string[] = [];
+
+vi.mock('#lib/linking/links', async (original) => ({
+  ...(await original<typeof import('#lib/linking/links')>()),
+  ...storage.links,
+}));
+vi.mock('#lib/linking/forgotten', () => storage.forgotten);
+vi.mock('#lib/users/rows', async (original) => ({
+  ...(await original<typeof import('#lib/users/rows')>()),
+  ...storage.rows,
+}));
+vi.mock('#lib/storage/kv', () => ({
+  withKv: (command: (kv: object) => unknown) =>
+    command({
+      ...storage.kv,
+      set: async (key: string, id: string) => {
+        writes.push(id);
+        await storage.kv.set(key, id);
+        writes.splice(writes.indexOf(id), 1);
+      },
+    }),
+}));
+vi.mock('#lib/env', async (original) => ({
+  ...(await original<typeof import('#lib/env')>()),
+  environment: () => ({ USER_ID_CACHE_TTL_SECONDS: 600 }),
+}));
+
+/**
+ * The ids of the only user at the old and at the new instance of the provider. Two copies of the modules of lib/ serve all runs
+ * as two processes. Both may keep state for an id, so each run uses new ids.
+ */
+let ids: readonly [oldId: string, newId: string] = ['user_old_0', 'user_new_0'];
+const rowId = () => ids.map(storage.rowOf).find((id) => id !== undefined);
+const cacheKey = (id: string) => `auth:user-id-by-idp:${id}`;
+
+/** The result of a call: the internal id, and whether the call created it. */
+type Result = Promise<{ readonly userId: string; readonly created: boolean } | undefined>;
+
+async function loadProcess() {
+  vi.resetModules();
+  const { withLogFields } = await import('#lib/log');
+  const { resolveUserId } = await import('#lib/user-id');
+  const { registerByIdentityProviderUserId } = await import('#lib/register');
+  const { forget } = await import('#lib/users/forget');
+  const guard = async (id: string): Result => {
+    const fields: RequestLogFields = {};
+    const userId = await withLogFields(fields, () => resolveUserId(id, () => undefined));
+    return userId === undefined ? undefined : { userId, created: fields.caller === 'created' };
+  };
+  return {
+    guard: () => guard(ids[0]),
+    'guard by the new id': () => guard(ids[1]),
+    register: (): Result => registerByIdentityProviderUserId(ids[0]),
+    /** The transaction that moves the user to the other id. It has no effect after the deletion of the row. */
+    async relink(): Result {
+      const target = () => (storage.canMove(...ids) ? ids : ([ids[1], ids[0]] as const));
+      const move = () => storage.move(...target());
+      await schedule('move', move, () => storage.canMove(...target()) || waiting.size === 1);
+      return undefined;
+    },
+    async forget(): Result {
+      // The real pause is so long that no call can still cache the id of the deleted row afterwards. This pause lasts while a
+      // call is about to cache an id that no row has.
+      const isOver = () => writes.every((id) => id === rowId());
+      await forget(ids[0], 30, () => schedule('pause', () => undefined, isOver));
+      return undefined;
+    },
+  };
+}
+type Process = Awaited<ReturnType<typeof loadProcess>>;
+let processes: readonly Process[] = [];
+beforeAll(async () => {
+  processes = [await loadProcess(), await loadProcess()];
+});
+
+/** The user before the calls: without a row, with a row, with a row and a cached id, or moved to the new id. */
+type UserBefore = 'new' | 'known' | 'cached' | 'moved';
+type Operation = readonly [kind: keyof Process, process: number];
+/** `interruptions` limits how often another call continues although the call of the previous step could continue. */
+type Case = [before: UserBefore, interruptions: number | undefined, ...Operation[]];
+
+/** Returns an outcome as text. The internal ids are numbers in the order of their creation. 0 means that there is none. */
+const outcomeOf = (
+  outcome: Pick<State, 'ids' | 'created' | 'returned'> & { row: number; cached: number[] },
+) =>
+  `${outcome.ids} ids, ${outcome.created} created, row ${outcome.row}, cached ${outcome.cached}, returned ${outcome.returned.toSorted()}`;
+
+function reset(before: UserBefore): void {
+  storage.reset();
+  const run = Number(ids[0].split('_').at(-1)) + 1;
+  ids = [`user_old_${run}`, `user_new_${run}`];
+  if (before === 'new') return;
+  const [id = ''] = storage.insert(ids[0]);
+  if (before === 'cached') storage.cached.set(cacheKey(ids[0]), id);
+  if (before === 'moved') storage.move(...ids);
+}
+
+/**
+ * Starts the calls and releases one statement or command at each step. `choices` selects one of those that can be released at
+ * each step. The default is the first. Returns how many could be released at each step, the names of the released ones, and the
+ * outcome.
+ */
+async function run([before, interruptions, ...calls]: Case, choices: readonly number[]) {
+  reset(before);
+  let isDone = false;
+  const started = calls.map(([kind, process], index) =>
+    currentCall.run(`${index + 1}: ${kind}`, () => processes[process]?.[kind]()),
+  );
+  const results = Promise.all(started).finally(() => {
+    isDone = true;
+  });
+  const alternatives: number[] = [];
+  const trace: string[] = [];
+  let interrupted = 0;
+  let latest: string | undefined;
+  for (;;) {
+    // After a few iterations of the event loop, each call is done, or waits for the test or for another call.
+    for (let count = 0; count < 3; count += 1) await new Promise((resolve) => setImmediate(resolve));
+    if (isDone) break;
+    const enabled = [...waiting].filter(({ isEnabled }) => isEnabled());
+    const same = enabled.filter(({ call }) => call === latest);
+    const allowed = interrupted === interruptions && same.length > 0 ? same : enabled;
+    const chosen = allowed[choices[alternatives.length] ?? 0];
+    if (chosen === undefined) throw new Error(`No call can continue after: ${trace.join(', ')}`);
+    alternatives.push(allowed.length);
+    trace.push(`${chosen.call}: ${chosen.name}`);
+    if (same.length > 0 && chosen.call !== latest) interrupted += 1;
+    latest = chosen.call;
+    waiting.delete(chosen);
+    chosen.run();
+  }
+  const numberOf = (id = '') => Number(id.slice(-1));
+  const found = (await results).flatMap((result) => result ?? []);
+  const outcome = outcomeOf({
+    ids: storage.insertedRows(),
+    row: numberOf(rowId()),
+    cached: ids.map((id) => numberOf(storage.cached.get(cacheKey(id)))),
+    created: found.filter(({ created }) => created).length,
+    returned: [...new Set(found.map(({ userId }) => numberOf(userId)))],
+  });
+  return { alternatives, trace, outcome };
+}
+
+/** Runs the calls once in each order of their statements and commands. Returns each outcome with one of its orders. */
+async function runAll(calls: Case): Promise<Map<string, readonly string[]>> {
+  const outcomes = new Map<string, readonly string[]>();
+  for (let choices: number[] | undefined = []; choices !== undefined; ) {
+    const { alternatives, trace, outcome } = await run(calls, choices);
+    if (!outcomes.has(outcome)) outcomes.set(outcome, trace);
+    const taken = alternatives.map((_, index) => choices?.[index] ?? 0);
+    const last = taken.findLastIndex((choice, index) => choice + 1 < (alternatives[index] ?? 0));
+    choices = last === -1 ? undefined : [...taken.slice(0, last), (taken[last] ?? 0) + 1];
+  }
+  return outcomes;
+}
+
+/** Returns the outcomes of the model for the same calls. */
+function outcomesOfModel([before, , ...calls]: Case): Set<string> {
+  const count = (name: string) => calls.filter(([kind]) => kind.startsWith(name)).length;
+  const kinds = ['guard', 'register', 'relink', 'forget'].map((name) => [name, count(name)]);
+  const model = linkModel({ ...NONE, ...Object.fromEntries(kinds) });
+  const { initial } = model;
+  if (before !== 'new') Object.assign(initial, { rows: [1], ids: 1 });
+  if (before === 'moved') Object.assign(initial, { present: 1, previous: 'valid' });
+  if (before === 'cached') Object.assign(initial.names[0] ?? {}, { cached: 1 });
+  // The tokens of the calls are older than a deletion, so the calls start first. The fake storage lets no id expire.
+  const stepsOf = (state: State) => model.steps(state).filter(({ label }) => !label.endsWith('expires'));
+  const labels = calls.map(([kind]) =>
+    kind === 'guard by the new id' ? 'guard by id 1' : `${kind} by id 0`,
+  );
+  const started = labels.reduce(
+    (state, label) => stepsOf(state).find((step) => step.label === label)?.next ?? state,
+    initial,
+  );
+  const outcomes = new Set<string>();
+  const { broken } = explore({ ...model, initial: started, steps: stepsOf }, (state) =>
+    outcomes.add(
+      outcomeOf({ ...state, row: state.rows[0] ?? 0, cached: state.names.map(({ cached }) => cached) }),
+    ),
+  );
+  expect(broken).toBeUndefined();
+  return outcomes;
+}
+
+test.each<Case>([
+  ['new', undefined, ['guard', 0], ['guard', 1]],
+  ['new', undefined, ['guard', 0], ['guard', 0], ['register', 1]],
+  ['new', undefined, ['guard', 0], ['register', 0], ['register', 1]],
+  ['new', 1, ['guard', 0], ['register', 0], ['register', 1], ['forget', 1]],
+  ['known', undefined, ['guard', 0], ['register', 0], ['forget', 1]],
+  ['cached', 3, ['guard', 0], ['register', 1], ['forget', 1]],
+  ['known', undefined, ['guard', 0], ['register', 1], ['relink', 1]],
+  ['new', undefined, ['register', 0], ['register', 1], ['relink', 1]],
+  ['moved', undefined, ['guard', 0], ['guard by the new id', 1], ['relink', 1]],
+  ['moved', 2, ['guard', 0], ['guard by the new id', 1], ['forget', 1]],
+])(
+  'Each order of the statements of concurrent calls has an outcome of the model (user: %s, interruptions: %s, calls: %j, %j, %j)',
+  async (...calls) => {
+    const outcomes = await runAll(calls);
+    const expected = outcomesOfModel(calls);
+    expect([...outcomes].filter(([outcome]) => !expected.has(outcome))).toEqual([]);
+  },
+);
