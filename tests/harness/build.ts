@@ -61,22 +61,15 @@ function digestOfSources(): string {
   return sourceDigest(readdirSync('.').filter((name) => !NOT_READ.has(name) && !name.endsWith('.md')));
 }
 
-/**
- * Builds a checkout into the BUILD_FOLDER of that checkout. Rejects with the output of a step that fails or takes more than
- * five minutes.
- */
-export async function build(checkout = '.'): Promise<void> {
-  rmSync(path.join(checkout, DIGEST_FILE), { force: true });
+/** Builds into BUILD_FOLDER. Rejects with the output of a step that fails or takes more than five minutes. */
+export async function build(): Promise<void> {
+  rmSync(DIGEST_FILE, { force: true });
   const options = {
-    cwd: checkout,
     env: { ...withoutServiceVariables(), ...BUILD_TIME_VALUES, NEXT_DIST_DIR: BUILD_FOLDER },
     timeout: 300_000,
   };
   await execute(process.execPath, ['node_modules/next/dist/bin/next', 'build'], options);
-  // A checkout of release 1.0.0 has no server.ts.
-  if (existsSync(path.join(checkout, 'server.ts'))) {
-    await execute(process.execPath, ['commands/build-server.mjs'], options);
-  }
+  await execute(process.execPath, ['commands/build-server.mjs'], options);
 }
 
 /** Builds this checkout unless the current build has the same sources. */

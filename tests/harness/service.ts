@@ -1,6 +1,4 @@
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import path from 'node:path';
 import { type Clock, type Emulator, startEmulator } from 'clerk-emulator';
 import { checkResponse } from 'clerk-emulator/testing';
 import { memoryEngine } from '../../dev/kv/memory';
@@ -86,14 +84,11 @@ export interface TestService extends TestDependencies {
 const MODE = process.env['SERVICE_MODE'];
 const NEXT = 'node_modules/next/dist/bin/next';
 
-/** Returns the Node.js arguments that start the service in a checkout. Release 1.0.0 lacks server.ts and runs `next start`. */
-function programOf(checkout: string): string[] {
-  const server = `${BUILD_FOLDER}/server.mjs`;
-  if (MODE === 'dev') return [NEXT, 'dev', '-H', 'localhost'];
-  return MODE === 'next' || !existsSync(path.join(checkout, server))
-    ? [NEXT, 'start', '-H', 'localhost']
-    : [server];
-}
+/** Node.js arguments that start the service. */
+const PROGRAM =
+  MODE === 'dev' || MODE === 'next'
+    ? [NEXT, MODE === 'dev' ? 'dev' : 'start', '-H', 'localhost']
+    : [`${BUILD_FOLDER}/server.mjs`];
 
 /** Patterns of a JWT and of an email address. */
 const PRIVATE = [/eyJ[\w-]+\.[\w-]*\./, /[\w.+-]+@(?:[a-z\d-]+\.)+[a-z]{2,}/i];
@@ -119,15 +114,13 @@ export function findPrivateLines(output: string, environment: Readonly<Record<st
     );
 }
 
-/** Starts the service of a built checkout. Resolves once the service responds. Rejects if it exits or does not respond. */
+/** Starts the service. Resolves once the service responds. Rejects if it exits or does not respond. */
 export async function startServiceProcess(
   environment: Readonly<Record<string, string>>,
-  checkout = '.',
   fixedPort?: number,
 ): Promise<ServiceProcess> {
   const port = fixedPort ?? (await freePort());
-  const child = spawn(process.execPath, [...programOf(checkout), '-p', String(port)], {
-    cwd: checkout,
+  const child = spawn(process.execPath, [...PROGRAM, '-p', String(port)], {
     env: {
       ...withoutServiceVariables(),
       NODE_ENV: MODE === 'dev' ? 'development' : 'production',
@@ -199,8 +192,6 @@ export interface TestDependenciesOptions {
 
 export interface TestServiceOptions extends TestDependenciesOptions {
   readonly processes?: number;
-  /** Folder of another built checkout that runs instead of this one. */
-  readonly checkout?: string;
 }
 
 /**
@@ -262,14 +253,11 @@ export async function startDependencies({
 /** Starts one or more processes of the service with one database, one cache and one identity provider. */
 export async function startTestService({
   processes: count = 1,
-  checkout,
   ...options
 }: TestServiceOptions = {}): Promise<TestService> {
   const dependencies = await startDependencies(options);
   const { environment, idp } = dependencies;
-  const processes = await Promise.all(
-    Array.from({ length: count }, () => startServiceProcess(environment, checkout)),
-  );
+  const processes = await Promise.all(Array.from({ length: count }, () => startServiceProcess(environment)));
   const [first] = processes;
   if (!first) throw new Error('The number of processes must be at least 1');
   const output = () => processes.map((process) => process.output()).join('\n');

@@ -42,7 +42,7 @@ describe.each(['test', 'live'] as const)('with %s keys', (keys) => {
       ...service.environment,
       IDP_AUTHORIZED_PARTIES: `http://localhost:${port}`,
     };
-    withParties = await startServiceProcess(environment, '.', port);
+    withParties = await startServiceProcess(environment, port);
     return async () => {
       await withParties.stop();
       await service.stop();
