@@ -46,6 +46,17 @@ describe('An authenticated request', () => {
     expect(body).toMatchObject({ identityProviderUserId: user.id });
   });
 
+  test('The guard accepts a session token of version 1, which has other claims than one of version 2', async () => {
+    const claims = {
+      v: undefined,
+      sts: undefined,
+      org_id: 'org_1',
+      org_role: 'org:admin',
+      org_permissions: [],
+    };
+    expect((await me(service.url, token('user_v1', claims))).status).toBe(200);
+  });
+
   test('For an impersonated session, the guard passes the impersonated user to the handler and not the impersonator', async () => {
     const { body } = await me(service.url, token('user_impersonated', { act: { sub: 'user_admin' } }));
     expect(body).toEqual({

@@ -1,4 +1,5 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { createClerkClient } from '@clerk/backend';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { TransientError } from '#lib/concurrency/retry';
 import { parseEnvironment, setEnvironment } from '#lib/env';
@@ -101,6 +102,15 @@ test('A call of the Backend API sends the secret key and the API version, and do
       },
     },
   ]);
+});
+
+test('A call of the Backend API requests the same API version as the SDK', async () => {
+  const fetched = respond({ total_count: 7 });
+  await countUsers();
+  await createClerkClient({ secretKey: BUILD_TIME_VALUES.IDP_SECRET_KEY }).users.getCount();
+  const versions = fetched.mock.calls.map(([, init]) => new Headers(init?.headers).get('clerk-api-version'));
+  expect(versions[0]).toMatch(/^\d{4}-\d{2}-\d{2}$/);
+  expect(versions[1]).toBe(versions[0]);
 });
 
 test('CLERK_API_URL, which the local stack sets, replaces the address of the Backend API', async () => {
