@@ -1,6 +1,15 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, cpSync, linkSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+} from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { endProcess, killOnExit } from '../dev/system/processes';
@@ -28,6 +37,17 @@ function linkOrCopy(source: string, target: string): void {
     // For example, the temporary folder is on another file system.
     copyFileSync(source, target);
   }
+}
+
+/** Copies the files of this checkout that git does not ignore, except examples/, and links its packages. */
+export function copyCheckout(folder: string): void {
+  const options = ['--cached', '--others', '--exclude-standard', '--deduplicate', '-z'];
+  const files = execFileSync('git', ['ls-files', ...options], { encoding: 'utf8', maxBuffer: 2 ** 24 });
+  for (const file of files.split('\0').filter(Boolean)) {
+    if (file.startsWith('examples/') || !lstatSync(file, { throwIfNoEntry: false })) continue;
+    cpSync(file, path.join(folder, file));
+  }
+  linkFiles('node_modules', path.join(folder, 'node_modules'));
 }
 
 /** Id of the process group of the running step, negative as `process.kill` expects it. */

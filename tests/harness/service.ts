@@ -94,7 +94,7 @@ const PROGRAM =
 const PRIVATE = [/eyJ[\w-]+\.[\w-]*\./, /[\w.+-]+@(?:[a-z\d-]+\.)+[a-z]{2,}/i];
 
 /** Returns the lines that contain a secret of the process, a session token or an email address. */
-export function findPrivateLines(output: string, environment: Readonly<Record<string, string>>): string[] {
+function findPrivateLines(output: string, environment: Readonly<Record<string, string>>): string[] {
   const {
     IDP_SECRET_KEY = '',
     IDP_WEBHOOK_SIGNING_SECRET = '',
@@ -174,7 +174,7 @@ export async function startServiceProcess(
   };
 }
 
-export interface TestDependenciesOptions {
+interface TestDependenciesOptions {
   /** Overrides of the defaults. An empty value unsets a variable. */
   readonly environment?: Readonly<Record<string, string>>;
   /** Server that hosts the database. The default is the server of the test run. */
