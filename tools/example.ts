@@ -1,23 +1,28 @@
-import { execFileSync } from 'node:child_process';
-import { cpSync, lstatSync, readdirSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { addExample, EXAMPLE } from './example-files';
-import { inTemporaryFolder, linkFiles, runStep } from './temporary-project';
+import { copyCheckout, inTemporaryFolder, runStep } from './temporary-project';
 
 /**
  * `npm run example`: adds the files of examples/projects to a copy of this checkout. In this copy, checks types and imports,
  * searches for unused code, and runs the tests of the example. The tests build the project. Exits with 1 if a step fails.
- * Removes the copy at the end, also after Ctrl-C.
  */
+const EXAMPLE = 'examples/projects';
 
-/** Copies the files of this checkout that git does not ignore, except examples/. */
-function copyCheckout(folder: string): void {
-  const options = ['--cached', '--others', '--exclude-standard', '--deduplicate', '-z'];
-  const files = execFileSync('git', ['ls-files', ...options], { encoding: 'utf8', maxBuffer: 2 ** 24 });
-  for (const file of files.split('\0').filter(Boolean)) {
-    if (file.startsWith('examples/') || !lstatSync(file, { throwIfNoEntry: false })) continue;
-    cpSync(file, path.join(folder, file));
-  }
+/**
+ * Relation fields for the Prisma model User. Prisma requires these fields because the models of the example refer to User. The
+ * fields create no columns.
+ */
+const RELATIONS = `  projectMembers ProjectMember[]
+  projectNotes   ProjectNote[]
+`;
+
+function addExample(folder: string): void {
+  cpSync(EXAMPLE, folder, { recursive: true });
+  const schema = path.join(folder, 'prisma/schema.prisma');
+  const present = readFileSync(schema, 'utf8');
+  const changed = present.replace('\n  @@map("users")', `${RELATIONS}\n  @@map("users")`);
+  if (changed === present) throw new Error('prisma/schema.prisma has no model with @@map("users").');
+  writeFileSync(schema, changed);
 }
 
 const TESTS = readdirSync(path.join(EXAMPLE, 'tests'), { recursive: true, encoding: 'utf8' })
@@ -36,7 +41,6 @@ const STEPS = [
 
 await inTemporaryFolder('identity-link-example-', async (folder) => {
   copyCheckout(folder);
-  linkFiles('node_modules', path.join(folder, 'node_modules'));
   addExample(folder);
   for (const step of STEPS) {
     if ((await runStep(step, folder)) === 0) continue;

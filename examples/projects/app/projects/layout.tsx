@@ -1,15 +1,6 @@
 import type { ReactNode } from 'react';
-import { CurrentUser } from './_ui/current-user';
 
-/**
- * Frames the project pages. Each page checks the session itself, because Next.js does not run a layout again when only the
- * page changes.
- */
+/** Frames the project pages. Each page checks the session itself, because Next.js does not run a layout for each page. */
 export default function ProjectsLayout({ children }: { children: ReactNode }) {
-  return (
-    <div className="shell">
-      <CurrentUser />
-      {children}
-    </div>
-  );
+  return <div className="shell">{children}</div>;
 }

@@ -13,18 +13,12 @@ export const NoteText = z.object({ text: text('text', 1000) }, 'Expected a JSON 
 const setUser = (transaction: Transaction, userId: string) =>
   transaction.$executeRaw`SELECT set_config('app.user_id', ${userId}, true)`;
 
-/**
- * Maximum time in milliseconds that a transaction waits for a connection. A statement outside of a transaction has the same
- * limit (lib/storage/database.ts). Prisma's default for a transaction is 2 s.
- */
-const TRANSACTION = { maxWait: 7_000 };
-
 /** Runs statements in a transaction. The policy `own_notes` limits the statements to the notes of this user. */
 function asUser<T>(userId: string, run: (transaction: Transaction) => Promise<T>): Promise<T> {
   return database().$transaction(async (transaction) => {
     await setUser(transaction, userId);
     return run(transaction);
-  }, TRANSACTION);
+  });
 }
 
 /** Returns the user's note about a project, or null. */

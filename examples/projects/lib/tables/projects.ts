@@ -13,10 +13,7 @@ export interface Project {
   readonly role: 'owner' | 'member';
 }
 
-export interface Member {
-  readonly userId: string;
-  readonly role: 'owner' | 'member';
-}
+type Member = Pick<Project, 'role'> & { readonly userId: string };
 
 export const MAX_NAME_LENGTH = 100;
 export const PAGE_SIZE = 20;
@@ -26,10 +23,7 @@ export const ProjectName = z.object({ name: text('name', MAX_NAME_LENGTH) }, 'Ex
 /** An internal user id or a user id of the identity provider. */
 export const NewMember = z.object({ user: text('user', 255) }, 'Expected a JSON object');
 
-/**
- * Parses the id of a project. Throws a 404 if the id is not a UUID. Without this check, PostgreSQL would reject the id, and the
- * response would be a 500.
- */
+/** Parses the id of a project. Throws a 404 if the id is not a UUID, because PostgreSQL would reject it with an error. */
 export function parseProjectId(id: string): string {
   const parsed = z.uuid().safeParse(id);
   if (!parsed.success) throw new HttpError(404, 'Not found');
@@ -118,10 +112,7 @@ async function findUserId(eitherId: string): Promise<string | undefined> {
   return (users.find(({ id }) => id === internal) ?? users[0])?.id;
 }
 
-/**
- * Adds a colleague to a project. `eitherId` is the internal id or the identity-provider id of the colleague. The user must be
- * an owner of the project. Throws a 404 if the colleague is unknown, and a 409 if the colleague is already a member.
- */
+/** Adds a colleague to a project. Throws a 404 if the colleague is unknown, and a 409 if the colleague is a member. */
 export async function addMember(userId: string, projectId: string, eitherId: string): Promise<Member> {
   await requireOwner(userId, projectId);
   const colleague = await findUserId(eitherId);
@@ -135,10 +126,7 @@ export async function addMember(userId: string, projectId: string, eitherId: str
   );
 }
 
-/**
- * Deletes the memberships of a user whom the identity provider has deleted. Also deletes each project that had no other
- * member. Has no effect if the user is unknown. Does not delete the row of the user in `users`.
- */
+/** Deletes the memberships of a user, and each project that had no other member. Has no effect if the user is unknown. */
 export async function deleteMemberships(
   transaction: Transaction,
   identityProviderUserId: string,

@@ -14,24 +14,19 @@ const privilegesOf = (role: string) => `
   GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO ${role};
   GRANT SELECT, INSERT, UPDATE, DELETE ON projects, project_members, project_notes TO ${role}`;
 
-/** The service with its own database role. The role is not a superuser, so row-level security applies to it. */
-export interface ProjectsService extends TestService {
-  readonly role: string;
-}
-
-/** Starts the service. Uses a random role name, because all databases of a PostgreSQL server share the roles. */
-export async function startProjectsService(
-  environment: Readonly<Record<string, string>> = {},
-): Promise<ProjectsService> {
-  const role = `projects_${randomBytes(6).toString('hex')}`;
-  const service = await startTestService({
-    environment,
+/**
+ * Starts the service with its own database role. The role is not a superuser, so row-level security applies to it. Its name is
+ * random, because all databases of a PostgreSQL server share the roles.
+ */
+export async function startProjectsService(): Promise<TestService> {
+  const username = `projects_${randomBytes(6).toString('hex')}`;
+  const password = 'password-of-the-role';
+  return startTestService({
     async databaseUrl({ pool, url }) {
-      await pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'password-of-the-role'; ${privilegesOf(role)}`);
-      return Object.assign(new URL(url), { username: role, password: 'password-of-the-role' }).href;
+      await pool.query(`CREATE ROLE ${username} LOGIN PASSWORD '${password}'; ${privilegesOf(username)}`);
+      return Object.assign(new URL(url), { username, password }).href;
     },
   });
-  return { ...service, role };
 }
 
 /** Sends an API request with a session token of the given user. */
@@ -43,11 +38,8 @@ export function request(
   body?: unknown,
 ): Promise<ParsedResponse> {
   const headers = bearer(tokenFor(idp, user));
-  return send(`${url}${pathname}`, {
-    method,
-    headers,
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
+  const content = body === undefined ? {} : { body: JSON.stringify(body) };
+  return send(`${url}${pathname}`, { method, headers, ...content });
 }
 
 const WithUserId = z.object({ userId: z.string() });
@@ -62,50 +54,26 @@ export const createProject = async (service: TestService, user: string, name = '
 
 const Manifest = z.object({ node: z.record(z.string(), z.object({ exportedName: z.string() })) });
 
-/** Returns the id of a server action of the projects example in the current build. */
-export function actionId(name: 'createProject' | 'renameProject' | 'addMember'): string {
+/** Calls a server action with the request that the Next.js client sends in a browser. */
+export function callAction({ url }: TestService, name: string, input: unknown, token?: string) {
   const file = path.join(BUILD_FOLDER, 'server/server-reference-manifest.json');
   const { node } = Manifest.parse(JSON.parse(readFileSync(file, 'utf8')));
-  const found = Object.entries(node).find(([, { exportedName }]) => exportedName === name);
-  if (!found) throw new Error(`The build has no server action ${name}`);
-  return found[0];
-}
-
-export interface Action {
-  readonly id: string;
-  readonly input: unknown;
-  /** Session token. Without one, the request has no session. */
-  readonly token?: string | undefined;
-  readonly page?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-/** Calls a server action with the request that the Next.js client sends in a browser. */
-export const callAction = ({ url }: TestService, { id, input, token, page = '/projects', headers }: Action) =>
-  send(`${url}${page}`, {
+  const [id = ''] = Object.entries(node).find(([, { exportedName }]) => exportedName === name) ?? [];
+  return send(`${url}/projects`, {
     method: 'POST',
     headers: {
-      ...{
-        origin: url,
-        'next-action': id,
-        'content-type': 'text/plain;charset=UTF-8',
-        accept: 'text/x-component',
-      },
+      ...{ origin: url, 'next-action': id, 'content-type': 'text/plain;charset=UTF-8' },
       ...(token === undefined ? {} : cookie(token)),
-      ...headers,
     },
     body: JSON.stringify([null, input]),
   });
+}
 
-/**
- * Requests a page. `destination` is the value of the header `sec-fetch-dest`. A browser sends `document` when it navigates to
- * a page. Clerk's SDK renews a session by a redirect only if the value is `document` or `iframe`. The default `empty` prevents
- * such a redirect.
- */
-export const openPage = ({ url }: TestService, page: string, token?: string, destination = 'empty') =>
+/** Requests a page as the Next.js client does. Without a session token, the request has no session. */
+export const openPage = ({ url }: TestService, page: string, token?: string) =>
   send(`${url}${page}`, {
     headers: {
-      ...{ accept: 'text/html', 'sec-fetch-dest': destination },
+      ...{ accept: 'text/html', 'sec-fetch-dest': 'empty' },
       ...(token === undefined ? {} : cookie(token)),
     },
   });
