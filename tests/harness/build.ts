@@ -62,7 +62,7 @@ function digestOfSources(): string {
 }
 
 /** Builds into BUILD_FOLDER. Rejects with the output of a step that fails or takes more than five minutes. */
-export async function build(): Promise<void> {
+async function build(): Promise<void> {
   rmSync(DIGEST_FILE, { force: true });
   const options = {
     env: { ...withoutServiceVariables(), ...BUILD_TIME_VALUES, NEXT_DIST_DIR: BUILD_FOLDER },
