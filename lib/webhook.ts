@@ -8,7 +8,7 @@ import { parseJson } from './http/body';
 import { HttpError } from './http/error';
 import { addLogFields } from './log';
 import { outcomeOf, registerByIdentityProviderUserId } from './register';
-import { telemetry, withSpan } from './telemetry/with-span';
+import { withSpan } from './telemetry/with-span';
 
 /** Public message for every signature error. It does not state which check failed. */
 export const INVALID_SIGNATURE = 'Invalid webhook signature';
@@ -78,6 +78,5 @@ export async function receiveWebhook(
     const delivery = { messageId: signed.id, occurredAt: timestamp ?? signed.sentAt };
     addLogFields({ handler: await handleEvent(handler(event.data.data), delivery) });
   }
-  if (timestamp !== undefined) telemetry()?.recordEvent(timestamp);
   return { received: true, eventType: type };
 }

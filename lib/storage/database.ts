@@ -8,7 +8,6 @@ import { describeError } from '../errors/describe-error';
 import { type Prisma, PrismaClient } from '../generated/prisma/client';
 import { log } from '../log';
 import { processState } from '../process-state';
-import { databasePool } from '../telemetry/database-pool';
 
 /**
  * Maximum time to open a connection. This time includes the start of a database that scales to zero, which may take several
@@ -25,7 +24,7 @@ const QUERY_TIMEOUT_MS = 3_000;
  */
 const IDLE_TIMEOUT_MS = 5_000;
 /** Maximum number of connections of one process. */
-export const MAX_CONNECTIONS = 10;
+const MAX_CONNECTIONS = 10;
 
 /** The client of a transaction. */
 export type Transaction = Prisma.TransactionClient;
@@ -42,7 +41,6 @@ function connect() {
   pool.on('error', (error) => log.warn({ error: describeError(error) }, 'idle database connection lost'));
   attachDatabasePool(pool);
   onShutdown(closeDatabase);
-  databasePool.current = pool;
   return { pool, prisma: new PrismaClient({ adapter: new PrismaPg(pool) }) };
 }
 
@@ -68,26 +66,16 @@ export async function pingDatabase(milliseconds: number): Promise<void> {
   await connection().pool.query(query);
 }
 
-/** One connection, for statements that must run on the same connection. */
-interface Connection {
-  /**
-   * The process id that the server sent when the connection was opened. If the server is a pooler, this is not the id of the
-   * PostgreSQL process.
-   */
-  readonly announcedProcessId: number | undefined;
-  rows(statement: string): Promise<unknown[]>;
-}
-
-const Announced = z.object({ processID: z.number() });
-
-/** Calls `use` with a connection and closes the connection afterwards. The timeouts above apply. */
-export async function withConnection<T>(use: (connection: Connection) => Promise<T>): Promise<T> {
+/**
+ * Calls `use` with a function that runs statements on one connection and returns their rows. Closes the connection afterwards.
+ * The timeouts above apply.
+ */
+export async function withConnection<T>(
+  use: (rows: (statement: string) => Promise<unknown[]>) => Promise<T>,
+): Promise<T> {
   const client = await connection().pool.connect();
   try {
-    return await use({
-      announcedProcessId: Announced.safeParse(client).data?.processID,
-      rows: async (statement) => (await client.query(statement)).rows,
-    });
+    return await use(async (statement) => (await client.query(statement)).rows);
   } finally {
     client.release(true);
   }
@@ -97,6 +85,5 @@ export async function withConnection<T>(use: (connection: Connection) => Promise
 export async function closeDatabase(): Promise<void> {
   const closing = state.connection;
   state.connection = undefined;
-  databasePool.current = undefined;
   await closing?.pool.end();
 }

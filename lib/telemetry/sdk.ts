@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { diag, metrics, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
-import { parseKeyPairsIntoRecord } from '@opentelemetry/core';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
 import { BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { waitUntil } from '@vercel/functions';
-import { OTLPHttpJsonTraceExporter, OTLPHttpProtoTraceExporter, registerOTel } from '@vercel/otel';
+import { registerOTel } from '@vercel/otel';
 import { withTimeout } from '../concurrency/with-timeout';
 import { rateLimitedWarning } from '../log';
 import { instruments } from './metrics';
@@ -13,8 +13,6 @@ import type { TelemetrySettings } from './settings';
 import { redactingExporter, registerRoute, SCOPE } from './spans';
 import type { Telemetry } from './with-span';
 
-/** Time limit of one export. */
-const EXPORT_MS = 5_000;
 /** Maximum delay that a flush adds before a Vercel function is suspended or a process exits. */
 const FLUSH_MS = 1_500;
 
@@ -25,28 +23,6 @@ function warnOfFailedExports(): void {
   diag.setLogger({ error: () => warn(), warn: ignore, info: ignore, debug: ignore, verbose: ignore });
 }
 
-function spanProcessor(url: string): BatchSpanProcessor {
-  const variable = (name: string) => process.env[`OTEL_EXPORTER_OTLP_${name}`];
-  const headers = {
-    ...parseKeyPairsIntoRecord(variable('HEADERS')),
-    ...parseKeyPairsIntoRecord(variable('TRACES_HEADERS')),
-  };
-  const protocol = variable('TRACES_PROTOCOL') || variable('PROTOCOL');
-  const Exporter = protocol === 'http/json' ? OTLPHttpJsonTraceExporter : OTLPHttpProtoTraceExporter;
-  return new BatchSpanProcessor(redactingExporter(new Exporter({ url, headers })), {
-    exportTimeoutMillis: EXPORT_MS,
-  });
-}
-
-function metricReader(url: string): PeriodicExportingMetricReader {
-  const interval = Number(process.env['OTEL_METRIC_EXPORT_INTERVAL']) || 60_000;
-  return new PeriodicExportingMetricReader({
-    exporter: new OTLPMetricExporter({ url }),
-    exportIntervalMillis: interval,
-    exportTimeoutMillis: Math.min(interval, EXPORT_MS),
-  });
-}
-
 /** Resolves when `work` settles, or after FLUSH_MS. */
 const withFlushTimeout = (work: Promise<unknown>): Promise<void> =>
   withTimeout(FLUSH_MS, work).then(
@@ -55,37 +31,39 @@ const withFlushTimeout = (work: Promise<unknown>): Promise<void> =>
   );
 
 /** Starts OpenTelemetry for the signals that the settings enable. lib/telemetry/spans.ts redacts the spans. */
-export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySettings): Telemetry {
+export function startTelemetry(settings: TelemetrySettings): Telemetry {
   // Any value of this variable, even `false`, disables @vercel/otel. lib/telemetry/settings.ts has already read the value.
   delete process.env['OTEL_SDK_DISABLED'];
-  // Vercel suspends a function between requests, so the timer that exports metrics does not run. `exportWhileAwake` exports the
-  // metrics instead.
   const runsOnVercel = process.env['VERCEL'] !== undefined;
   warnOfFailedExports();
-  const processor = traces === undefined ? undefined : spanProcessor(traces);
-  const reader = metricsUrl === undefined ? undefined : metricReader(metricsUrl);
+  // The exporters read their endpoints and headers from the standard variables.
+  const processor = settings.traces
+    ? new BatchSpanProcessor(redactingExporter(new OTLPTraceExporter()))
+    : undefined;
+  const reader = settings.metrics
+    ? new PeriodicExportingMetricReader({
+        exporter: new OTLPMetricExporter(),
+        exportIntervalMillis: Number(process.env['OTEL_METRIC_EXPORT_INTERVAL']) || 60_000,
+      })
+    : undefined;
   registerOTel({
-    serviceName: 'identity-link',
+    serviceName: SCOPE,
     // @vercel/otel reports Vercel as the platform everywhere. The two undefined attributes prevent this outside Vercel.
     attributes: {
       'service.instance.id': randomUUID(),
       ...(runsOnVercel ? {} : { 'cloud.provider': undefined, 'vercel.runtime': undefined }),
     },
     spanProcessors: processor ? [processor] : [],
-    ...(processor ? {} : { traceSampler: 'always_off', instrumentations: [] }),
+    ...(processor ? {} : { traceSampler: 'always_off' }),
     ...(reader ? { metricReaders: [reader] } : {}),
-    instrumentationConfig: {
-      fetch: {
-        // Sends no trace headers, because they could forward trace ids of a client to other services.
-        dontPropagateContextUrls: ['*'],
-      },
-    },
+    // By default, @vercel/otel replaces `fetch` and adds the ids of traces to calls of other services.
+    instrumentations: [],
   });
   const tracer = trace.getTracer(SCOPE);
   const recorder = instruments(metrics.getMeter(SCOPE));
   /**
-   * Exports the metrics before Vercel suspends the function. For spans, @vercel/otel does the same. While an export runs, all
-   * new calls of `forceFlush` share one later export, so concurrent requests do not cause an export each.
+   * Exports the metrics before Vercel suspends the function, because the timer of the reader then stops. For spans,
+   * @vercel/otel does the same. Calls of `forceFlush` during an export share one later export.
    */
   const exportWhileAwake = () => {
     if (runsOnVercel && reader) waitUntil(withFlushTimeout(reader.forceFlush()));
@@ -118,7 +96,6 @@ export function startTelemetry({ traces, metrics: metricsUrl }: TelemetrySetting
       recorder.recordPageUser(fields);
       exportWhileAwake();
     },
-    recordEvent: recorder.recordEvent,
     breakerOpened: () => recorder.addOpenBreakers(1),
     breakerClosed: () => recorder.addOpenBreakers(-1),
     spanIds() {

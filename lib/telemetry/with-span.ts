@@ -13,7 +13,7 @@ export interface SpanOutcomes {
 /** A request that has a response from a route or from the middleware. */
 export interface CompletedRequest {
   readonly method: string;
-  /** The pattern of the route or, without a route, one of the fixed values of `apiRootOf` (lib/routing/paths.ts). */
+  /** The pattern of the route. It must not contain data of the client. */
   readonly route: string;
   readonly status: number;
   readonly seconds: number;
@@ -28,13 +28,8 @@ export interface Telemetry {
     outcomeOf: (result: T) => SpanOutcomes[S],
   ): Promise<T>;
   recordRequest(request: CompletedRequest): void;
-  /**
-   * Records the result of a registration that a page or a server action caused. A registration links a user to an internal id.
-   * Has no effect if `fields` do not contain such a result.
-   */
+  /** Records the registration that a page or a server action caused, if there was one. */
   recordPageUser(fields: RequestLogFields): void;
-  /** Records the age of a verified event. `createdAt` is the time of the event, in milliseconds since 1970. */
-  recordEvent(createdAt: number): void;
   breakerOpened(): void;
   breakerClosed(): void;
   /** Returns the ids of the current span if the span is sampled. */
@@ -48,11 +43,7 @@ const state = processState('telemetry', (): { current?: Telemetry } => ({}));
 /** Returns the telemetry of this process, or undefined if it is disabled. */
 export const telemetry = (): Telemetry | undefined => state.current;
 
-/**
- * Enables telemetry for the middleware, the routes and server.ts of this process, although each of them is a separate bundle
- * with its own copy of this module (lib/process-state.ts). From then on, log lines contain the ids of the current span if the
- * span is sampled.
- */
+/** Enables telemetry in all bundles of this process. Log lines then contain the ids of the current span if it is sampled. */
 export function enableTelemetry(enabled: Telemetry): void {
   state.current = enabled;
   setSpanIds(enabled.spanIds);

@@ -213,7 +213,6 @@ describe('Responses of a route', () => {
       withSpan: (_name, work) => work(),
       recordRequest,
       recordPageUser: vi.fn(),
-      recordEvent: vi.fn(),
       breakerOpened: vi.fn(),
       breakerClosed: vi.fn(),
       spanIds: () => undefined,

@@ -1,63 +1,36 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { expect, test, vi } from 'vitest';
 import { log } from '#lib/log';
-import { processState } from '#lib/process-state';
 import { telemetrySettings } from '#lib/telemetry/settings';
-import { enableTelemetry, type Telemetry, telemetry, withSpan } from '#lib/telemetry/with-span';
-
-const state = processState('telemetry', (): { current?: Telemetry | undefined } => ({}));
-afterEach(() => {
-  state.current = undefined;
-});
+import { withSpan } from '#lib/telemetry/with-span';
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example:4318/otlp/' };
-const BOTH = {
-  traces: 'https://collector.example:4318/otlp/v1/traces',
-  metrics: 'https://collector.example:4318/otlp/v1/metrics',
-};
+const BOTH = { traces: true, metrics: true };
+const TRACES = { traces: true, metrics: false };
+const METRICS = { traces: false, metrics: true };
 
 test.each<[Record<string, string>, object | undefined]>([
   [{}, undefined],
-  [{ OTEL_SERVICE_NAME: 'a' }, undefined],
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: ' ' }, undefined],
   [ENDPOINT, BOTH],
   [{ ...ENDPOINT, OTEL_SDK_DISABLED: 'false' }, BOTH],
-  [{ ...ENDPOINT, OTEL_SDK_DISABLED: '' }, BOTH],
-  [{ ...ENDPOINT, OTEL_SDK_DISABLED: 'true' }, undefined],
   [{ ...ENDPOINT, OTEL_SDK_DISABLED: 'True' }, undefined],
   [{ ...ENDPOINT, OTEL_TRACES_EXPORTER: 'otlp' }, BOTH],
-  [{ ...ENDPOINT, OTEL_TRACES_EXPORTER: 'none' }, { metrics: BOTH.metrics }],
-  [{ ...ENDPOINT, OTEL_METRICS_EXPORTER: 'none' }, { traces: BOTH.traces }],
+  [{ ...ENDPOINT, OTEL_TRACES_EXPORTER: 'zipkin' }, METRICS],
   [{ ...ENDPOINT, OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none' }, undefined],
-  [{ ...ENDPOINT, OTEL_TRACES_EXPORTER: 'zipkin' }, { metrics: BOTH.metrics }],
-  [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://a/traces' }, { traces: 'http://a/traces' }],
-  [{ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://a/m' }, { metrics: 'http://a/m' }],
-  [{ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: ' http://a/m ' }, { metrics: 'http://a/m' }],
-  [
-    { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a//' },
-    { traces: 'http://a/v1/traces', metrics: 'http://a/v1/metrics' },
-  ],
-  [
-    { ...ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://a/traces' },
-    { ...BOTH, traces: 'http://a/traces' },
-  ],
-])(
-  'telemetrySettings() converts the variables %j to the settings %j (undefined: telemetry is disabled)',
-  (variables, settings) => {
-    expect(telemetrySettings(variables)).toEqual(settings);
-  },
-);
+  [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://a/traces' }, TRACES],
+  [{ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: ' http://a/m ' }, METRICS],
+])('telemetrySettings() enables the signals of the variables %j: %j', (variables, settings) => {
+  expect(telemetrySettings(variables)).toEqual(settings);
+});
 
-test.each(['grpc://token@a', 'git+https://token@a', 'a:4318'])(
-  'The invalid OTLP endpoint %s for traces disables the export of traces, and the warning contains `traces` but not the endpoint',
+test.each(['grpc://token@a', 'a:4318', 'https://'])(
+  'The invalid OTLP endpoint %s disables its signal, and the warning does not contain it',
   (endpoint) => {
     const warn = vi.spyOn(log, 'warn').mockReturnValue();
-    const metrics = { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://a/m' };
-    expect(telemetrySettings({ ...metrics, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint })).toEqual({
-      metrics: 'http://a/m',
-    });
-    expect(warn.mock.calls).toEqual([
-      [{ signal: 'traces' }, 'the OTLP endpoint is not an http(s):// URL: the signal is disabled'],
-    ]);
+    expect(telemetrySettings({ ...ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint })).toEqual(METRICS);
+    const message = 'the OTLP endpoint is not an http(s):// URL: the signal is disabled';
+    expect(warn.mock.calls).toEqual([[{ signal: 'traces' }, message]]);
     warn.mockRestore();
   },
 );
@@ -69,24 +42,15 @@ test('If telemetry is disabled, withSpan() returns the promise of the work and d
   expect(outcomeOf).not.toHaveBeenCalled();
 });
 
-test('After enableTelemetry(), withSpan() runs the work in a span, and the log can read the ids of the span', async () => {
-  const enabled: Telemetry = {
-    withSpan: vi.fn((_name, work) => work()),
-    recordRequest: vi.fn(),
-    recordPageUser: vi.fn(),
-    recordEvent: vi.fn(),
-    breakerOpened: vi.fn(),
-    breakerClosed: vi.fn(),
-    spanIds: vi.fn(() => undefined),
-    flush: async () => undefined,
-  };
-  expect(telemetry()).toBeUndefined();
-  enableTelemetry(enabled);
-  expect(telemetry()).toBe(enabled);
-  const work = async () => 'done';
-  const outcomeOf = () => 'passed' as const;
-  expect(await withSpan('guard', work, outcomeOf)).toBe('done');
-  expect(enabled.withSpan).toHaveBeenCalledExactlyOnceWith('guard', work, outcomeOf);
-  // tests/unit/log.test.ts checks that log lines contain the ids that `spanIds()` returns.
-  expect(processState('trace', () => ({}))).toEqual({ spanIds: enabled.spanIds });
+test('The alert rules use only metrics and labels of docs/telemetry.md', () => {
+  const table = readFileSync('docs/telemetry.md', 'utf8').match(/^\| `.*\|$/gm) ?? [];
+  const known = table.flatMap((row) =>
+    [...row.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name.replaceAll('.', '_')),
+  );
+  const rules = readFileSync('docs/telemetry/alerts.yaml', 'utf8').replaceAll(/^ *#.*$/gm, '');
+  const used = [...rules.matchAll(/\b(?:identity_link|http)_\w+/g)].map(([name]) =>
+    name.replace(/_(?:total|(?:seconds|milliseconds)(?:_count)?)$/, ''),
+  );
+  expect(used.length).toBeGreaterThan(10);
+  expect(used.filter((name) => !known.includes(name))).toEqual([]);
 });
