@@ -1,19 +1,18 @@
 import { parseArgs } from 'node:util';
 import { events } from '#events';
-import type { NamedCheck } from '#lib/doctor/check';
+import type { CheckResult } from '#lib/doctor/check';
 import { runChecks } from '#lib/doctor/run-checks';
 import { isLoopback } from '#lib/env';
 import { log } from '#lib/log';
 import { type ExitCode, runCommand, UsageError } from './command';
 
-const USAGE = `npm run doctor -- [--url <https URL>] [--json] [--local]
+const USAGE = `npm run doctor -- [--url <https URL>] [--json]
 
   Checks the environment of this command: the variables, the identity provider's keys, the database and the cache.
   Writes one key to the cache and deletes it. Changes nothing else, and does not print secrets. While the local
   stack (npm run dev, npm run preview) is running, check it with: npm run -s local doctor
   --url     also checks the deployed service at this URL, and sends it test events that do not create users
   --json    prints only the results, as JSON
-  --local   for the local stack: skips the check of the database role, and waits longer for the service
 
   Exit code: 0 if no check failed, 1 if a check failed, 2 if the options are invalid.`;
 
@@ -35,15 +34,15 @@ function parseOrigin(url: string): string {
 }
 
 /** Formats each check as one line. A warning or a failure has a second line, which contains the remedy. */
-function formatTable(checks: readonly NamedCheck[], isColored: boolean): string {
+function formatTable(checks: readonly CheckResult[], isColored: boolean): string {
   const width = Math.max(...checks.map(({ name }) => name.length));
-  const formatStatus = ({ status }: NamedCheck) => {
+  const formatStatus = ({ status }: CheckResult) => {
     const padded = (status === 'failure' ? 'FAILURE' : status).padEnd(7);
     return isColored ? `\x1b[${COLORS[status]}m${padded}\x1b[0m` : padded;
   };
   return checks
     .map((check) => {
-      const remedy = 'remedy' in check ? `\n${' '.repeat(width + 11)}-> ${check.remedy}` : '';
+      const remedy = check.remedy ? `\n${' '.repeat(width + 11)}-> ${check.remedy}` : '';
       return `${formatStatus(check)}  ${check.name.padEnd(width)}  ${check.message}${remedy}\n`;
     })
     .join('');
@@ -51,21 +50,13 @@ function formatTable(checks: readonly NamedCheck[], isColored: boolean): string 
 
 async function main(): Promise<ExitCode> {
   const { values } = parseArgs({
-    options: {
-      url: { type: 'string' },
-      json: { type: 'boolean', default: false },
-      local: { type: 'boolean', default: false },
-    },
+    options: { url: { type: 'string' }, json: { type: 'boolean', default: false } },
   });
   const origin = values.url === undefined ? undefined : parseOrigin(values.url);
   // Disables the log, because it would mix with the results on standard output.
   log.level = 'silent';
-  const checks = await runChecks({
-    origin,
-    isLocal: values.local,
-    handlesEvents: Object.keys(events).length > 0,
-  });
-  const count = (status: NamedCheck['status']) => checks.filter((check) => check.status === status).length;
+  const checks = await runChecks(origin, Object.keys(events).length > 0);
+  const count = (status: CheckResult['status']) => checks.filter((check) => check.status === status).length;
   const failures = count('failure');
   const warnings = count('warning');
   const isColored = process.stdout.isTTY === true && !process.env['NO_COLOR'];

@@ -112,16 +112,11 @@ async function backendApi(
 
 /** Runs an operator command with the environment of the application. Then exits with the exit code of the command. */
 async function runOperatorCommand(
-  { app, databaseUrl, environment }: StackDetails,
+  { app, environment }: StackDetails,
   command: (typeof operatorCommands)[number],
   args: readonly string[],
 ): Promise<void> {
-  // With the option `--local`, `doctor` does not check the privileges of the database role, because the only role of the
-  // embedded database owns everything. Only a stack with an embedded database has `databaseUrl`.
-  const doctorOptions = [
-    ...(databaseUrl === undefined ? [] : ['--local']),
-    ...(args.includes('--url') ? [] : ['--url', app]),
-  ];
+  const doctorOptions = args.includes('--url') ? [] : ['--url', app];
   const child = spawn(
     process.execPath,
     [

@@ -1,84 +1,52 @@
-import { withTimeout } from '../concurrency/with-timeout';
 import { describeError } from '../errors/describe-error';
 
-/** Result of a check of `npm run doctor`. The texts never contain a secret. The remedy is one line. */
-export type CheckResult =
-  | { readonly status: 'ok' | 'skipped'; readonly message: string }
-  | { readonly status: 'warning' | 'failure'; readonly message: string; readonly remedy: string };
+/** Result of a check of `npm run doctor`. The texts never contain a secret. A warning or a failure has a remedy. */
+export interface CheckResult {
+  readonly name: string;
+  readonly status: 'ok' | 'warning' | 'failure' | 'skipped';
+  readonly message: string;
+  readonly remedy?: string;
+}
 
-export type NamedCheck = CheckResult & { readonly name: string };
+/** Ends a check with a result other than `ok`. */
+class Outcome extends Error {
+  constructor(readonly result: Omit<CheckResult, 'name'>) {
+    super(result.message);
+  }
+}
 
-export const ok = (message: string): CheckResult => ({ status: 'ok', message });
-export const skipped = (message: string): CheckResult => ({ status: 'skipped', message });
-export const warning = (message: string, remedy: string): CheckResult => ({
-  status: 'warning',
-  message,
-  remedy,
-});
-export const failure = (message: string, remedy: string): CheckResult => ({
-  status: 'failure',
-  message,
-  remedy,
-});
+/** Ends a check that has found a mistake. The remedy is one line. */
+export function fail(message: string, remedy: string): never {
+  throw new Outcome({ status: 'failure', message, remedy });
+}
 
-/** Default timeout of a whole check, including all its network calls. */
-export const TIMEOUT_MS = 5_000;
+export function warn(message: string, remedy: string): never {
+  throw new Outcome({ status: 'warning', message, remedy });
+}
+
+/** Ends a check that cannot try anything, for example because there is no connection. */
+export function skip(message: string): never {
+  throw new Outcome({ status: 'skipped', message });
+}
 
 /**
- * Time limit that allows `retry` at most three attempts. The delays between them are 0.5 s and 1 s. A third delay of 2 s would
- * end after the limit of 3 s.
- */
-export const THREE_ATTEMPTS = { seconds: 3 };
-
-/**
- * Returns the code of an error. If the error has no code, returns the code of its cause. If the cause has no code either,
- * returns the message of the error. A message may contain a secret, so describeError() omits some messages. If the message is
- * omitted, returns the name of the error. For an AggregateError, describes the first of its errors.
+ * Returns `timeout`, or the code of an error or of its cause. Without a code, returns the message, or the name of the error if
+ * the message may contain a secret. For an AggregateError, describes the first of its errors.
  */
 export function errorCode(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);
   const { name, code, message, cause } = describeError(error);
+  if (name === 'TimeoutError') return 'timeout';
   return code ?? cause?.code ?? message ?? name;
 }
 
-export type Settled<T> = { readonly value: T } | { readonly failed: CheckResult };
-
-/** Returns the value of `work`. If `work` fails or times out, returns the result of `explain(error)`. Does not throw. */
-export async function settle<T>(
-  work: () => Promise<T>,
-  explain: (error: unknown) => CheckResult,
-  milliseconds = TIMEOUT_MS,
-): Promise<Settled<T>> {
+/** Runs a check, which returns the message of the result `ok`. Does not throw. */
+export async function check(name: string, run: () => string | Promise<string>): Promise<CheckResult> {
   try {
-    return { value: await withTimeout(milliseconds, work()) };
+    return { name, status: 'ok', message: await run() };
   } catch (error) {
-    return { failed: explain(error) };
+    if (error instanceof Outcome) return { name, ...error.result };
+    const message = `the check did not complete (${errorCode(error)})`;
+    return { name, status: 'failure', message, remedy: 'Run the doctor again, or report a bug' };
   }
-}
-
-/** Runs one check. Returns a failure if `run` throws or exceeds the timeout. Does not throw. */
-export async function check(
-  name: string,
-  run: () => CheckResult | Promise<CheckResult>,
-  milliseconds = TIMEOUT_MS,
-): Promise<NamedCheck> {
-  const explain = (error: unknown) =>
-    failure(
-      `the check did not complete (${errorCode(error)})`,
-      'Run the doctor again. If the check fails again, report a bug',
-    );
-  const settled = await settle(async () => run(), explain, milliseconds);
-  const result: CheckResult = 'value' in settled ? settled.value : settled.failed;
-  return { name, ...result };
-}
-
-/** Runs `work` `rounds` times, one run after the other. Returns the median duration of a run in whole milliseconds. */
-export async function medianDuration(rounds: number, work: () => Promise<unknown>): Promise<number> {
-  const durations: number[] = [];
-  for (let round = 0; round < rounds; round += 1) {
-    const startedAt = performance.now();
-    await work();
-    durations.push(performance.now() - startedAt);
-  }
-  return Math.round(durations.toSorted((one, other) => one - other)[Math.floor(rounds / 2)] ?? 0);
 }

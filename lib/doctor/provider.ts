@@ -1,98 +1,82 @@
-import { SECRET_KEY_REJECTED } from '../idp/backend-api';
-import { type InstanceKey, isKey, keysOfPublishableKey, keysOfSecretKey } from '../idp/instance-keys';
-import {
-  type CheckResult,
-  check,
-  errorCode,
-  failure,
-  type NamedCheck,
-  ok,
-  type Settled,
-  settle,
-  skipped,
-  TIMEOUT_MS,
-} from './check';
-import { ENV_GROUPS, tryParse } from './variables';
+import { createPublicKey } from 'node:crypto';
+import * as z from 'zod/mini';
+import { variables } from '../env';
+import { type CheckResult, check, errorCode, fail, skip } from './check';
+import { validVariables } from './variables';
 
-type KeysResult = Settled<readonly InstanceKey[]>;
+const TIMEOUT_MS = 5_000;
 
-/**
- * Timeout of one call. It is shorter than the timeout of a check. Otherwise, the check would end before it can report that the
- * call timed out.
- */
-const CALL_TIMEOUT_MS = TIMEOUT_MS - 500;
+/** A JSON Web Key Set (RFC 7517). `n` is the modulus of an RSA key. */
+const KeySet = z.object({ keys: z.array(z.object({ kid: z.string(), n: z.optional(z.string()) })) });
+type Keys = z.infer<typeof KeySet>['keys'];
 
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : errorCode(error));
-
-async function fetchKeysBySecretKey(): Promise<KeysResult> {
-  if (!tryParse(ENV_GROUPS.secretKey)) return { failed: skipped('IDP_SECRET_KEY is invalid') };
-  return settle(
-    () => keysOfSecretKey(CALL_TIMEOUT_MS),
-    (error) =>
-      messageOf(error) === SECRET_KEY_REJECTED
-        ? failure(
-            'the identity provider rejects IDP_SECRET_KEY: it was revoked, or its instance was deleted',
-            'Copy the secret key from the dashboard again',
-          )
-        : failure(
-            `${messageOf(error)} (Backend API)`,
-            "Allow https requests from this machine to the Backend API, and look at the provider's status page",
-          ),
+/** Fetches the public keys of an instance. Fails if `api` does not return them. */
+async function fetchKeys(
+  api: string,
+  url: string,
+  remedy: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<Keys> {
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const response = await fetch(url, { headers, redirect: 'error', signal }).catch((error: unknown) =>
+    fail(`the ${api} does not respond (${errorCode(error)})`, remedy),
   );
+  if (response.status !== 200) fail(`the ${api} responds with status ${response.status}`, remedy);
+  const keys = KeySet.safeParse(await response.json().catch(() => undefined));
+  if (!keys.success) fail(`the ${api} does not return a key set`, remedy);
+  return keys.data.keys;
 }
 
-async function fetchKeysByPublishableKey(): Promise<KeysResult> {
-  if (!tryParse(ENV_GROUPS.publishableKey)) return { failed: skipped('IDP_PUBLISHABLE_KEY is invalid') };
-  return settle(
-    () => keysOfPublishableKey(CALL_TIMEOUT_MS),
-    (error) =>
-      failure(
-        messageOf(error),
-        'Copy the publishable key from the dashboard again. A production instance also needs its DNS records',
-      ),
-  );
+const SecretKey = z.pick(variables, { IDP_SECRET_KEY: true, CLERK_API_URL: true });
+const PublishableKey = z.pick(variables, { IDP_PUBLISHABLE_KEY: true, CLERK_FAPI_URL: true });
+
+async function keysOfSecretKey(): Promise<Keys> {
+  const { IDP_SECRET_KEY, CLERK_API_URL = 'https://api.clerk.com' } = validVariables(SecretKey);
+  const remedy =
+    'If the status is 401, the key was revoked or its instance deleted: copy the secret key from the dashboard again. ' +
+    'Otherwise, allow https requests from this machine to the Backend API';
+  return fetchKeys('Backend API', `${CLERK_API_URL.replace(/\/$/, '')}/v1/jwks`, remedy, {
+    authorization: `Bearer ${IDP_SECRET_KEY}`,
+  });
 }
 
-const resultOf = (keys: KeysResult, message: string) => ('value' in keys ? ok(message) : keys.failed);
-
-function checkBothKeys(secret: KeysResult, publishable: KeysResult): CheckResult {
-  if (!('value' in secret && 'value' in publishable))
-    return skipped('at least one of the two keys did not pass its own check');
-  const kids = new Set(secret.value.map(({ kid }) => kid));
-  return publishable.value.some(({ kid }) => kids.has(kid))
-    ? ok('both keys belong to the same instance')
-    : failure(
-        'IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY belong to different instances',
-        'Copy both keys from the page of one instance in the dashboard',
-      );
-}
-
-/**
- * Compares IDP_JWT_KEY with the public keys that were fetched with the secret key. If that fetch failed, uses the public keys
- * that were fetched with the publishable key.
- */
-function checkJwtKey(secret: KeysResult, publishable: KeysResult): CheckResult {
-  const variables = tryParse(ENV_GROUPS.jwtKey);
-  if (!variables) return skipped('IDP_JWT_KEY is invalid');
-  const pem = variables.IDP_JWT_KEY;
-  if (pem === undefined) return skipped('IDP_JWT_KEY is not set');
-  const keys = 'value' in secret ? secret : publishable;
-  if (!('value' in keys)) return skipped('the secret key and the publishable key were not verified');
-  return keys.value.some((key) => isKey(pem, key))
-    ? ok('IDP_JWT_KEY is a key of the instance')
-    : failure(
-        'IDP_JWT_KEY is not a key of the instance: the service rejects every session',
-        'Copy the JWT public key of the instance from the dashboard, or unset IDP_JWT_KEY',
-      );
+async function keysOfPublishableKey(): Promise<Keys> {
+  const { IDP_PUBLISHABLE_KEY: key, CLERK_FAPI_URL = key.frontendApi } = validVariables(PublishableKey);
+  const remedy =
+    'Copy the publishable key from the dashboard again. A production instance also needs its DNS records';
+  const url = `${CLERK_FAPI_URL.replace(/\/$/, '')}/.well-known/jwks.json`;
+  return fetchKeys("instance's Frontend API", url, remedy, {});
 }
 
 /** Checks that the identity provider accepts the configured keys, and that all of them belong to one instance. */
-export async function checkProvider(): Promise<NamedCheck[]> {
-  const [secret, publishable] = await Promise.all([fetchKeysBySecretKey(), fetchKeysByPublishableKey()]);
+export async function checkProvider(): Promise<CheckResult[]> {
+  const [secret, publishable] = [keysOfSecretKey(), keysOfPublishableKey()];
   return Promise.all([
-    check('secret key', () => resultOf(secret, 'the Backend API accepts it')),
-    check('publishable key', () => resultOf(publishable, 'its instance responds')),
-    check('both keys', () => checkBothKeys(secret, publishable)),
-    check('JWT key', () => checkJwtKey(secret, publishable)),
+    check('secret key', () => secret.then(() => 'the Backend API accepts it')),
+    check('publishable key', () => publishable.then(() => 'its instance responds')),
+    check('both keys', async () => {
+      const [one, other] = await Promise.all([secret, publishable]).catch(() =>
+        skip('at least one of the two keys did not pass its own check'),
+      );
+      if (one.some(({ kid }) => other.some((key) => key.kid === kid)))
+        return 'both keys belong to the same instance';
+      fail(
+        'IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY belong to different instances',
+        'Copy both keys from the page of one instance in the dashboard',
+      );
+    }),
+    check('JWT key', async () => {
+      const { IDP_JWT_KEY } = validVariables(z.pick(variables, { IDP_JWT_KEY: true }));
+      if (IDP_JWT_KEY === undefined) skip('IDP_JWT_KEY is not set');
+      const keys = await secret
+        .catch(() => publishable)
+        .catch(() => skip('the secret key and the publishable key were not verified'));
+      const { n } = createPublicKey(IDP_JWT_KEY).export({ format: 'jwk' });
+      if (keys.some((key) => key.n === n)) return 'IDP_JWT_KEY is a key of the instance';
+      fail(
+        'IDP_JWT_KEY is not a key of the instance: the service rejects every session',
+        'Copy the JWT public key of the instance from the dashboard, or unset IDP_JWT_KEY',
+      );
+    }),
   ]);
 }

@@ -1,6 +1,6 @@
-import * as z from 'zod/mini';
-import { InvalidEnvironmentError, parseEnvironment, parseEnvironmentSubset, variables } from '../env';
-import { failure, type NamedCheck, ok, warning } from './check';
+import type * as z from 'zod/mini';
+import { InvalidEnvironmentError, parseEnvironment, parseEnvironmentSubset } from '../env';
+import { type CheckResult, skip } from './check';
 
 const DASHBOARD = "Copy it from the API keys page of the identity provider's dashboard";
 
@@ -14,64 +14,44 @@ const REMEDIES: Readonly<Record<string, string>> = {
   DATABASE_URL: 'Set it to the connection string of your PostgreSQL database. A pooler is fine',
   KV_REST_API_URL: "Set it to the https:// URL of the store's REST API, not to its redis:// URL",
   KV_REST_API_TOKEN: 'Set it to the REST API token of the store. The token must have write access',
-  USER_ID_CACHE_TTL_SECONDS: 'Set a whole number of seconds, or unset it',
-  FORGOTTEN_USERS_DAYS: 'Set a whole number of days, or unset it',
 };
-/** Remedy for a variable that has no entry in `REMEDIES`. */
-const LOCAL_ONLY = 'Unset it: only the local stack uses it';
 
 /**
  * Parses all variables with the schema of the service. Returns one result for each problem or warning, or a single `ok`. The
  * results contain names but not values.
  */
-export function checkVariables(source: NodeJS.ProcessEnv): NamedCheck[] {
+export function checkVariables(source: NodeJS.ProcessEnv): CheckResult[] {
+  const result = (status: 'warning' | 'failure', message: string, remedy: string): CheckResult => ({
+    ...{ name: 'variables', status, message, remedy },
+  });
   try {
     const { IDP_SECRET_KEY, IDP_JWT_KEY, IDP_AUTHORIZED_PARTIES } = parseEnvironment(source);
-    const warnings = [
-      ...(IDP_JWT_KEY === undefined
-        ? [
-            warning(
-              'IDP_JWT_KEY is not set: the service fetches the keys from the provider',
-              'Set it to the JWT public key',
-            ),
-          ]
-        : []),
-      ...(IDP_SECRET_KEY.startsWith('sk_live_') && IDP_AUTHORIZED_PARTIES === undefined
-        ? [
-            warning(
-              'IDP_AUTHORIZED_PARTIES is not set: the service accepts sessions of every subdomain of your domain',
-              'Set it to the origins of your frontends',
-            ),
-          ]
-        : []),
-    ];
-    const results = warnings.length === 0 ? [ok('all required variables are set and valid')] : warnings;
-    return results.map((result) => ({ name: 'variables', ...result }));
+    const warnings: CheckResult[] = [];
+    if (IDP_JWT_KEY === undefined) {
+      const message = 'IDP_JWT_KEY is not set: the service fetches the keys from the provider';
+      warnings.push(result('warning', message, 'Set it to the JWT public key'));
+    }
+    if (IDP_SECRET_KEY.startsWith('sk_live_') && IDP_AUTHORIZED_PARTIES === undefined) {
+      const message =
+        'IDP_AUTHORIZED_PARTIES is not set: the service accepts sessions of every subdomain of your domain';
+      warnings.push(result('warning', message, 'Set it to the origins of your frontends'));
+    }
+    if (warnings.length > 0) return warnings;
+    return [{ name: 'variables', status: 'ok', message: 'all required variables are set and valid' }];
   } catch (error) {
     if (!(error instanceof InvalidEnvironmentError)) throw error;
-    return error.problems.map((problem) => ({
-      name: 'variables',
-      ...failure(problem, REMEDIES[problem.split(' ')[0] ?? ''] ?? LOCAL_ONLY),
-    }));
+    return error.problems.map((problem) =>
+      result('failure', problem, REMEDIES[problem.split(' ')[0] ?? ''] ?? 'Correct it, or unset it'),
+    );
   }
 }
 
-/** Parses a group of variables. Returns undefined if one is invalid, because checkVariables() already reports this error. */
-export function tryParse<T>(group: z.ZodMiniType<T>): T | undefined {
+/** Returns variables that a check needs. Skips the check if one is invalid, because checkVariables() reports the problem. */
+export function validVariables<T>(schema: z.ZodMiniType<T>): T {
   try {
-    return parseEnvironmentSubset(group);
+    return parseEnvironmentSubset(schema);
   } catch (error) {
-    if (error instanceof InvalidEnvironmentError) return undefined;
-    throw error;
+    if (!(error instanceof InvalidEnvironmentError)) throw error;
+    skip(`${error.problems[0]?.split(' ')[0]} is invalid`);
   }
 }
-
-/** Schemas of the variables that each group of checks needs. */
-export const ENV_GROUPS = {
-  secretKey: z.pick(variables, { IDP_SECRET_KEY: true, CLERK_API_URL: true }),
-  publishableKey: z.pick(variables, { IDP_PUBLISHABLE_KEY: true, CLERK_FAPI_URL: true }),
-  jwtKey: z.pick(variables, { IDP_JWT_KEY: true }),
-  database: z.pick(variables, { DATABASE_URL: true }),
-  cache: z.pick(variables, { KV_REST_API_URL: true, KV_REST_API_TOKEN: true }),
-  signingSecrets: z.pick(variables, { IDP_WEBHOOK_SIGNING_SECRET: true }),
-};

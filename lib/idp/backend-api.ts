@@ -25,8 +25,6 @@ const MAX_IDS = 100;
 /** Maximum length of a query string, in characters. Servers reject URLs that are much longer. */
 const MAX_QUERY_LENGTH = 6_000;
 
-/** Message of the error for a 401. The key was revoked, or it does not belong to an instance of the provider. */
-export const SECRET_KEY_REJECTED = 'The identity provider rejects IDP_SECRET_KEY';
 const API_URL = 'https://api.clerk.com';
 /** Version of the Backend API that the installed version of Clerk's SDK (@clerk/backend) requests. */
 const API_VERSION = '2026-05-12';
@@ -66,7 +64,7 @@ function codeOf(body: unknown): string {
  * except 200, and for a body that does not match the schema. Does not use the SDK. To list users, the SDK would also send a
  * request that counts them, and parse all their fields. It has no timeout.
  */
-export async function backendApiGet<T>(
+async function backendApiGet<T>(
   schema: z.ZodMiniType<T>,
   path: string,
   query: URLSearchParams,
@@ -93,7 +91,7 @@ export async function backendApiGet<T>(
   if (status >= 500 || status === 408)
     throw new TransientError(`the identity provider responds with status ${status}`);
   const body = parseJson(text);
-  if (status === 401) throw new Error(SECRET_KEY_REJECTED);
+  if (status === 401) throw new Error('The identity provider rejects IDP_SECRET_KEY');
   // The key itself is valid. A firewall, or a setting of the instance, forbids the request.
   if (status === 403)
     throw new Error(`The identity provider forbids this request with status 403${codeOf(body)}`);

@@ -10,7 +10,7 @@ interface Migration {
 }
 
 /** A row of `_prisma_migrations`. */
-export interface MigrationRow {
+interface MigrationRow {
   readonly migration_name: string;
   readonly checksum: string;
   readonly finished_at: Date | null;
@@ -106,10 +106,7 @@ interface MigrationState {
  * Compares rows of `_prisma_migrations` with the migrations in the repository. `rows` must not contain rows of rolled-back
  * migrations.
  */
-export function migrationState(
-  rows: readonly MigrationRow[],
-  migrations: readonly Migration[] = readMigrations(committedMigrations),
-): MigrationState {
+function migrationState(rows: readonly MigrationRow[], migrations: readonly Migration[]): MigrationState {
   const recorded = new Map(rows.map((row) => [row.migration_name, row]));
   const isEdited = ({ name, sql }: Migration) => {
     const row = recorded.get(name);

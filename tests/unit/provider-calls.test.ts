@@ -1,4 +1,3 @@
-import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { createClerkClient } from '@clerk/backend';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { TransientError } from '#lib/concurrency/retry';
@@ -6,7 +5,6 @@ import { parseEnvironment, setEnvironment } from '#lib/env';
 import { foreignParty, isForeignParty, namesForeignParty } from '#lib/idp/authorized-party';
 import { countUsers, listUsers, listUsersById, listUsersWithExternalId } from '#lib/idp/backend-api';
 import { browserSettings, mailsOnConsole } from '#lib/idp/browser-settings';
-import { isKey, keysOfPublishableKey, keysOfSecretKey } from '#lib/idp/instance-keys';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
 beforeEach(() => {
@@ -21,37 +19,6 @@ afterEach(() => {
 /** Makes every request to the identity provider return this JSON body and status. */
 const respond = (body: unknown, status = 200) =>
   vi.spyOn(globalThis, 'fetch').mockImplementation(async () => Response.json(body, { status }));
-
-const { publicKey: rsa } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-const { publicKey: ec } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-const { publicKey: ed25519 } = generateKeyPairSync('ed25519');
-const jwk = (key: KeyObject) => key.export({ format: 'jwk' });
-const pem = (key: KeyObject) => key.export({ type: 'spki', format: 'pem' }).toString();
-
-test.each([
-  ['Backend API', keysOfSecretKey],
-  ['Frontend API', keysOfPublishableKey],
-])('Reading the keys of a Clerk instance from the %s returns only the RSA keys', async (_api, keysOf) => {
-  respond({
-    keys: [
-      { ...jwk(ec), kid: 'ec' },
-      { ...jwk(rsa), kid: 'rsa', use: 'sig', alg: 'RS256' },
-      { ...jwk(ed25519), kid: 'ed25519' },
-    ],
-  });
-  const keys = await keysOf(1_000);
-  expect(keys.map(({ kid }) => kid)).toEqual(['rsa']);
-  expect(keys.some((key) => isKey(pem(rsa), key))).toBe(true);
-});
-
-test.each([[{}], [{ keys: 'none' }], [{ keys: [{ kid: 'ins_1' }] }]])(
-  'Reading the keys of a Clerk instance fails if the response is not a valid key set: %j',
-  async (body) => {
-    respond(body);
-    await expect(keysOfSecretKey(1_000)).rejects.toThrow('returns an unexpected response');
-    await expect(keysOfPublishableKey(1_000)).rejects.toThrow('does not return a key set');
-  },
-);
 
 test('If the identity provider responds with 401, the error says that the provider rejects the secret key', async () => {
   respond({ errors: [{ code: 'clerk_key_invalid' }] }, 401);
@@ -229,44 +196,6 @@ test('listUsersById() sends long ids in several requests, because servers limit 
   const parameters = 'limit=100&user_id=%2B&user_id=%2B';
   await listUsersById(['x', 'y'.repeat(6_000 - parameters.length - 1)]);
   expect(requests()).toHaveLength(4);
-});
-
-test('keysOfPublishableKey() requests the keys from CLERK_FAPI_URL if it is set, otherwise from the address in the publishable key', async () => {
-  const requests = respondWith(() => Response.json({ keys: [] }));
-  await keysOfPublishableKey(1_000);
-  vi.stubEnv('CLERK_FAPI_URL', 'http://127.0.0.1:4001/');
-  await keysOfPublishableKey(1_000);
-  expect(requests().map(({ url }) => url)).toEqual([
-    expect.stringMatching(/^https:\/\/[^/]+\/\.well-known\/jwks\.json$/),
-    'http://127.0.0.1:4001/.well-known/jwks.json',
-  ]);
-  expect(requests()[0]?.init).toEqual({ redirect: 'error', signal: expect.any(AbortSignal) });
-});
-
-test.each<[string, () => Response | Promise<Response>]>([
-  ['does not respond', () => Promise.reject(new TypeError('failed'))],
-  ['responds with status 404', () => new Response('', { status: 404 })],
-  ['does not return a key set', () => new Response('<html>')],
-])(
-  'keysOfPublishableKey() rejects with a TransientError if the Frontend API %s',
-  async (message, response) => {
-    respondWith(response);
-    const error = await errorOf(keysOfPublishableKey(1_000));
-    expect(error).toBeInstanceOf(TransientError);
-    expect(error).toMatchObject({ message: `the instance's Frontend API ${message}` });
-  },
-);
-
-test('isKey() returns true for two formats of one RSA key, and false for two different keys', () => {
-  const other = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey;
-  expect(isKey(pem(rsa), { kid: 'a', n: jwk(rsa).n ?? '' })).toBe(true);
-  expect(isKey(pem(rsa), { kid: 'a', n: jwk(other).n ?? '' })).toBe(false);
-});
-
-test('keysOfSecretKey() requests the keys from the Backend API', async () => {
-  const requests = respondWith(() => Response.json({ keys: [] }));
-  expect(await keysOfSecretKey(1_000)).toEqual([]);
-  expect(requests()[0]?.url).toBe('https://api.clerk.com/v1/jwks?');
 });
 
 test('browserSettings() returns the proxy URL /__clerk and mailsOnConsole() returns IDP_CONSOLE_URL only if CLERK_FAPI_URL is set', () => {
