@@ -39,9 +39,9 @@ export const operations = Object.entries(json.paths).flatMap(([path, methods]) =
 );
 export type Operation = (typeof operations)[number];
 
-/** Returns the first example of a body, or undefined if the document has none. */
-export const exampleOf = (message: z.infer<typeof Message> | undefined): unknown =>
-  Object.values(message?.content['application/json'].examples ?? {})[0]?.value;
+/** Returns the examples of a body. */
+export const examplesOf = (message: z.infer<typeof Message>): unknown[] =>
+  Object.values(message.content['application/json'].examples).map(({ value }) => value);
 
 export const { info, tags } = json;
 export const securitySchemes = Object.entries(json.components.securitySchemes);

@@ -3,7 +3,7 @@ import type { Metadata } from 'next';
 import { createElement, type ReactNode } from 'react';
 import { CopyButton } from '../_ui/copy-button';
 import styles from './docs.module.css';
-import { exampleOf, info, type Operation, operations, schemas, securitySchemes, tags } from './document';
+import { examplesOf, info, type Operation, operations, schemas, securitySchemes, tags } from './document';
 
 export const metadata: Metadata = {
   title: 'API',
@@ -50,10 +50,12 @@ const Title = ({ method, path }: Operation) => (
   </code>
 );
 
-/** Returns JSON on one line if it is short, and indented otherwise. */
-function format(value: unknown): string {
+/** Returns JSON in which each short value is on one line. */
+function format(value: unknown, indent = '\n'): string {
   const line = JSON.stringify(value);
-  return line.length < 64 ? line : JSON.stringify(value, null, 2);
+  if (line.length < 72 || typeof value !== 'object' || value === null || Array.isArray(value)) return line;
+  const fields = Object.entries(value).map(([name, field]) => `"${name}": ${format(field, `${indent}  `)}`);
+  return `{${indent}  ${fields.join(`,${indent}  `)}${indent}}`;
 }
 
 /** Returns a shell command that calls the operation. The doctor sends signed events. */
@@ -62,7 +64,7 @@ function commandOf({ path, credentials, requestBody }: Operation): string {
   const words = [
     `curl -i "$API${path}"`,
     ...(credentials.includes('bearer') ? ['-H "authorization: Bearer $TOKEN"'] : []),
-    ...(requestBody ? [`--data '${JSON.stringify(exampleOf(requestBody))}'`] : []),
+    ...(requestBody ? [`--data '${JSON.stringify(examplesOf(requestBody)[0])}'`] : []),
   ];
   return words.join(' \\\n  ');
 }
@@ -91,7 +93,13 @@ const OperationView = (operation: Operation) => {
             }
           >
             <Prose>{response.description}</Prose>
-            {exampleOf(response) !== undefined && <pre>{format(exampleOf(response))}</pre>}
+            {examplesOf(response).length > 0 && (
+              <pre>
+                {examplesOf(response)
+                  .map((each) => format(each))
+                  .join('\n')}
+              </pre>
+            )}
           </Entry>
         ))}
       </dl>
@@ -157,7 +165,7 @@ export default function DocsPage() {
             {schemas.map(([name, { description, ...schema }]) => (
               <Entry key={name} term={<code>{name}</code>}>
                 <Prose>{description}</Prose>
-                <pre>{format(schema)}</pre>
+                <pre>{format(schema).replaceAll('#/components/schemas/', '')}</pre>
               </Entry>
             ))}
           </dl>

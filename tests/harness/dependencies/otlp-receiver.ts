@@ -49,7 +49,7 @@ const Batch = z.object({
     .default([]),
 });
 
-export interface ReceivedMetric {
+interface ReceivedMetric {
   readonly name: string;
   readonly description: string;
   readonly unit: string;
