@@ -33,8 +33,7 @@ const PublishableKey = z.pick(variables, { IDP_PUBLISHABLE_KEY: true, CLERK_FAPI
 async function keysOfSecretKey(): Promise<Keys> {
   const { IDP_SECRET_KEY, CLERK_API_URL = 'https://api.clerk.com' } = validVariables(SecretKey);
   const remedy =
-    'If the status is 401, the key was revoked or its instance deleted: copy the secret key from the dashboard again. ' +
-    'Otherwise, allow https requests from this machine to the Backend API';
+    'Copy the secret key from the dashboard again if the status is 401. Otherwise, allow https requests to the Backend API';
   return fetchKeys('Backend API', `${CLERK_API_URL.replace(/\/$/, '')}/v1/jwks`, remedy, {
     authorization: `Bearer ${IDP_SECRET_KEY}`,
   });

@@ -100,9 +100,7 @@ test.each([
 test('With an OTLP endpoint, telemetry starts, and a shutdown exports the remaining data', async () => {
   setVariables(ENDPOINT);
   await start();
-  expect(startTelemetry).toHaveBeenCalledExactlyOnceWith({
-    traces: ENDPOINT.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
-  });
+  expect(startTelemetry).toHaveBeenCalledExactlyOnceWith({ traces: true, metrics: false });
   expect(enableTelemetry).toHaveBeenCalledExactlyOnceWith(telemetry);
   expect(telemetry.flush).not.toHaveBeenCalled();
   await closeDependencies();
