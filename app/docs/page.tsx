@@ -145,7 +145,11 @@ export default function DocsPage() {
         {tags.map(({ name, description }) => (
           <Section key={name} id={name} title={name.charAt(0).toUpperCase() + name.slice(1)}>
             <Prose>{description}</Prose>
-            {operations.filter((each) => each.tags.includes(name)).map((each) => OperationView(each))}
+            {operations
+              .filter((operation) => operation.tags.includes(name))
+              .map((operation) => (
+                <OperationView key={operation.id} {...operation} />
+              ))}
           </Section>
         ))}
         <Section id="rules" title="General rules">
