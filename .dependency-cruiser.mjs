@@ -164,8 +164,8 @@ export default {
   options: {
     doNotFollow: { path: ['node_modules', '^lib/generated/'] },
     // Excludes pages, because the parser `swc` does not read their JSX. biome.json restricts their imports.
-    // Excludes the baselines of the benchmark, because they have their own builds.
-    exclude: { path: ['\\.tsx$', '^bench/baselines/'] },
+    // Excludes the baselines of the benchmark and the built emulator, because they have their own builds.
+    exclude: { path: ['\\.tsx$', '^bench/baselines/', '^packages/clerk-emulator/dist/'] },
     tsPreCompilationDeps: true,
     parser: 'swc',
     enhancedResolveOptions: {

@@ -21,21 +21,14 @@ const common = {
 const CPU_BOUND = { maxWorkers: 2, sequence: { groupOrder: 0 } };
 const IO_BOUND = { maxWorkers: 4, sequence: { groupOrder: 1 } };
 
-/** Global setup files. The unit tests and the emulator's tests need none. */
+/** Global setup files. The unit tests need none. */
 const DATABASE = ['tests/vitest/start-database.ts'];
 const SERVICES = [...DATABASE, 'tests/vitest/prepare-services.ts'];
-
-/**
- * Export conditions of packages. The first condition selects the TypeScript sources of the emulator, so that Vitest compiles
- * these sources once. Otherwise tsx would compile them for each test file.
- */
-const ssr = { resolve: { conditions: ['clerk-emulator-source', 'node', 'development|production'] } };
 
 export default defineConfig({
   test: {
     projects: [
       {
-        ssr,
         test: {
           name: 'unit',
           ...common,
@@ -55,17 +48,6 @@ export default defineConfig({
         },
       },
       {
-        ssr,
-        test: {
-          name: 'emulator',
-          ...common,
-          ...IO_BOUND,
-          setupFiles: [...common.setupFiles, 'tests/vitest/clerk-specification.ts'],
-          include: ['packages/clerk-emulator/tests/**/*.test.ts'],
-        },
-      },
-      {
-        ssr,
         test: {
           name: 'in-process',
           ...common,
@@ -76,27 +58,20 @@ export default defineConfig({
         },
       },
       {
-        ssr,
         test: {
           name: 'integration',
           ...common,
           ...IO_BOUND,
-          setupFiles: [
-            ...common.setupFiles,
-            'tests/vitest/validate-responses.ts',
-            'tests/vitest/clerk-specification.ts',
-          ],
+          setupFiles: [...common.setupFiles, 'tests/vitest/validate-responses.ts'],
           include: ['tests/{service,stack}/**/*.test.ts'],
           globalSetup: SERVICES,
         },
       },
       {
-        ssr,
         test: {
           name: 'e2e',
           ...common,
           ...CPU_BOUND,
-          setupFiles: [...common.setupFiles, 'tests/vitest/clerk-specification.ts'],
           include: ['tests/e2e/**/*.test.ts'],
           globalSetup: SERVICES,
         },

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { type Clock, type Emulator, startEmulator } from 'clerk-emulator';
-import { checkResponse } from 'clerk-emulator/testing';
 import { memoryEngine } from '../../dev/kv/memory';
 import { redisEngine } from '../../dev/kv/redis';
 import { type KvEngine, startKvServer } from '../../dev/kv/server';
@@ -212,7 +211,6 @@ export async function startDependencies({
       signingKeyPem: SIGNING_KEY_PEM,
       webhook: undefined,
       clerkJsFolder,
-      onResponse: checkResponse,
       ...(clock ? { clock, retryScale: 1 } : { retryScale: 0.001 }),
     }),
   ]);

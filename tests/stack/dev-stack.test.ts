@@ -153,8 +153,8 @@ describe('Without environment variables, and with port 3000 in use', async () =>
           identityProviderUserId,
         });
 
-        const group = console.locator('.groups > li').filter({ hasText: email });
-        const delivery = group.locator('.deliveries > li').filter({ hasText: 'user.created' });
+        const about = console.locator('.deliveries > li').filter({ hasText: email });
+        const delivery = about.filter({ has: console.getByText('user.created', { exact: true }) });
         await delivery.getByText('Delivered').waitFor();
         await delivery.locator('summary').getByText('HTTP 200').waitFor();
         await delivery.locator('summary').click();

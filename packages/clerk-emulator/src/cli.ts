@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { startEmulator } from './emulator';

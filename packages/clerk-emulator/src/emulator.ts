@@ -19,16 +19,16 @@ import {
   requireUser,
 } from './instance/accounts';
 import { type Clock, creationTimes, systemClock } from './instance/clock';
-import type { Session, Snapshot, User } from './instance/data';
+import type { Session, User } from './instance/data';
 import { type Failures, failureQueue } from './instance/failures';
 import { type HandshakeSettings, handshakes } from './instance/handshakes';
-import { type Instance, parsePublishableKey, restoreSnapshot } from './instance/instance';
+import { type Instance, parsePublishableKey } from './instance/instance';
 import { requestLog } from './instance/requests';
 import { openStore, type Store } from './instance/store';
 import { type SigningKey, signingKey } from './instance/tokens';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
 import { close, listen } from './listen';
-import { observe, type SentResponse } from './observe';
+import { observe } from './observe';
 import { sdkVariables } from './variables';
 
 /** Options of an emulator. The defaults are those of Clerk, unless the description of an option says otherwise. */
@@ -56,22 +56,6 @@ export interface EmulatorOptions {
   readonly sessionTokenSeconds?: number;
   /** Whether a user must enter a mailed code to complete a sign-up. Default: true. */
   readonly verifyEmailAtSignUp?: boolean;
-  /**
-   * Whether a sign-in by password also requires a mailed code if the user has never signed in with this browser. Clerk's
-   * default is true. The default of the emulator is false, so that a test can sign in with one request.
-   */
-  readonly clientTrust?: boolean;
-  /**
-   * Whether sensitive operations require that the user has entered the password or a mailed code within the last ten minutes.
-   * These operations are a change of the password, the revocation of a session and the deletion of the account. Clerk's default
-   * is true. The default of the emulator is false.
-   */
-  readonly reverification?: boolean;
-  /**
-   * HTTPS URL of a script. If it is set, a sign-up or sign-in completes only after the browser has run this script, as with
-   * Clerk Protect (Clerk's bot protection). A sign-in with a ticket does not need the script. The emulator accepts any result.
-   */
-  readonly protectCheckUrl?: string;
   /** File that stores all data of the emulator, including the signing key. Default: none, the data is only in memory. */
   readonly dataFile?: string;
   /** Cache folder of clerk-js. Default: `node_modules/.cache/clerk-emulator` in the working directory. */
@@ -88,8 +72,6 @@ export interface EmulatorOptions {
    * claim in the session tokens.
    */
   readonly handshake?: Partial<HandshakeSettings>;
-  /** Called with each response of both APIs before it is sent. */
-  readonly onResponse?: (response: SentResponse) => void;
 }
 
 /** A running emulator. Serves Clerk's two APIs over HTTP. */
@@ -118,19 +100,8 @@ export interface Emulator {
   sessionToken(sessionId: string, origin?: string): string;
   readonly store: Store;
   readonly webhooks: Webhooks;
-  /** Makes the next calls of an operation slow or fail. */
+  /** Makes the next calls of an operation fail. */
   readonly failures: Failures;
-  /**
-   * Returns the users, browsers, sessions, sign-ins, sign-ups, tickets, mails and webhook deliveries. The snapshot contains
-   * secrets. It can be stored as JSON and restored in another emulator. It contains neither the settings nor the signing key.
-   */
-  snapshot(): Snapshot;
-  /**
-   * Replaces the users, sessions and other stored data of the emulator with the data of the snapshot. Creates no events about
-   * the changes, but continues the pending webhook deliveries of the snapshot. If the value is not a snapshot, throws and keeps
-   * the data of the emulator.
-   */
-  restore(snapshot: Snapshot): void;
   /** Changes the format and the claims of later handshakes. */
   setHandshake(settings: Partial<HandshakeSettings>): void;
   /** Closes all connections, cancels all timers and writes the data file. */
@@ -163,19 +134,16 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     signingKey: key,
     sessionTokenSeconds: options.sessionTokenSeconds ?? 60,
     verifyEmailAtSignUp: options.verifyEmailAtSignUp ?? true,
-    clientTrust: options.clientTrust ?? false,
-    reverification: options.reverification ?? false,
-    protectCheckUrl: options.protectCheckUrl,
     clock,
     creationTime: creationTimes(clock),
     store,
     webhooks,
-    failures: failureQueue(() => operations, store.announce),
+    failures: failureQueue(() => operations),
     requests: requestLog(store.announce),
     handshakes: handshakes(clock, options.handshake),
   };
   const clerkJs = serveClerkJs(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
-  const app = createApis(instance, clerkJs, options.onResponse);
+  const app = createApis(instance, clerkJs);
   operations = listOperations(app);
   const startedConsole = options.console && (await startConsole(instance, options.console.preferredPort));
   const server = createHttpServer(app, errorBody);
@@ -219,8 +187,6 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     store,
     webhooks,
     failures: instance.failures,
-    snapshot: store.snapshot,
-    restore: (snapshot) => restoreSnapshot(instance, snapshot),
     setHandshake: instance.handshakes.set,
     async stop() {
       await startedConsole?.stop();
@@ -232,7 +198,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
 }
 
 /** Routes requests to clerk-js, the Frontend API and, for all other paths, the Backend API. */
-function createApis(instance: Instance, clerkJs: ClerkJs, onResponse: EmulatorOptions['onResponse']): Hono {
+function createApis(instance: Instance, clerkJs: ClerkJs): Hono {
   const app = new Hono();
   app.use(requireLoopbackHost);
   // clerk-js sends PATCH and DELETE as a POST with the parameter `_method`, because a POST does not need a CORS preflight.
@@ -248,7 +214,7 @@ function createApis(instance: Instance, clerkJs: ClerkJs, onResponse: EmulatorOp
     }),
   );
   app.get('/npm/*', ({ req }) => clerkJs(req.path));
-  app.use(observe(instance, onResponse));
+  app.use(observe(instance));
   return app.route('/', frontendApi(instance)).route('/', backendApi(instance));
 }
 

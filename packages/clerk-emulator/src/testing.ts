@@ -1,5 +1,4 @@
 /** Helpers for tests that use the emulator. The package exports this module as `clerk-emulator/testing`. */
-export { checkResponse, takeDifferences } from './testing/checked-responses';
 export { type ManualClock, manualClock, timers } from './testing/manual-clock';
 export { foreignKeys, type Signing, signToken } from './testing/tokens';
 export { type EmulatorFixtures, fixtures } from './testing/vitest';

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 
-const bin = fileURLToPath(new URL('../bin.mjs', import.meta.url));
+const bin = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
 
 /**
  * Starts the clerk-emulator command. The returned `end` resolves once the command and all its descendants have ended, because

@@ -1,13 +1,11 @@
-import { once } from 'node:events';
-import { request } from 'node:http';
 import { join } from 'node:path';
-import { json } from 'node:stream/consumers';
 import { verifyToken } from '@clerk/backend';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Emulator, EmulatorOptions } from '../src/emulator';
 import { BrowserResponse, developmentBrowser } from './helpers/development-browser';
 import { SECRET_KEY, startProvider } from './helpers/emulator';
+import { sendRequest } from './helpers/requests';
 import { stopAfterTest } from './helpers/stop';
 import { temporaryFolder } from './helpers/temporary-folder';
 
@@ -257,10 +255,8 @@ test.each(['/v1/environment', '/v1/dev_browser', '/v1/users'])(
     const provider = await start();
     const { port } = new URL(provider.url);
     const codeFor = async (host: string) => {
-      // `fetch` cannot set the Host header.
-      const sent = request(provider.url + path, { headers: { host } }).end();
-      const [response] = await once(sent, 'response');
-      return [response.statusCode, BrowserResponse.safeParse(await json(response)).data?.errors?.[0]?.code];
+      const { status, body } = await sendRequest('GET', provider.url + path, { host });
+      return [status, BrowserResponse.safeParse(body).data?.errors?.[0]?.code];
     };
     const foreign = [
       'evil.example',

@@ -2,7 +2,6 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openStore } from '../src/instance/store';
-import { SIGNING_KEY_PEM } from './helpers/emulator';
 import { temporaryFolder } from './helpers/temporary-folder';
 
 const folder = temporaryFolder();
@@ -87,26 +86,5 @@ test('A store calls a listener at most once per event loop iteration, and not af
   store.mails.delete('ema_2');
   await next();
   expect(calls).toBe(2);
-  await store.close();
-});
-
-test('A store opens a data file that lacks newer fields and tables, and uses their defaults', async () => {
-  const file = join(folder, 'earlier.json');
-  const times = { lastActiveAt: 1, expireAt: 2, createdAt: 1, updatedAt: 1 };
-  const session = { id: 'sess_1', userId: 'user_1', clientId: 'client_1', status: 'active', ...times };
-  const attempt = { clientId: 'client_1', userId: null, verification: null, abandonAt: 2 };
-  const created = { createdSessionId: null, createdUserId: null };
-  const signIn = { id: 'sia_1', status: 'needs_identifier', identifier: null, ...attempt, ...created };
-  const profile = { email: null, password: null, firstName: null, lastName: null, unsafeMetadata: {} };
-  const signUp = { id: 'sua_1', status: 'missing_requirements', ...profile, ...attempt, ...created };
-  const empty = { users: [], clients: [], mails: [], deliveries: [] };
-  const tables = { ...empty, sessions: [session], signIns: [signIn], signUps: [signUp] };
-  await writeFile(file, JSON.stringify({ version: 1, signingKeyPem: SIGNING_KEY_PEM, ...tables }));
-
-  const store = await openStore(file);
-  expect(store.sessions.get('sess_1')).toMatchObject({ reverifiedAt: null, reverification: null });
-  expect(store.signIns.get('sia_1')).toMatchObject({ clientTrustState: null, protectCheck: null });
-  expect(store.signUps.get('sua_1')).toMatchObject({ invitationId: null, protectCheck: null });
-  expect([store.signInTokens.size(), store.invitations.size()]).toEqual([0, 0]);
   await store.close();
 });

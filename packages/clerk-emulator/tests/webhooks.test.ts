@@ -214,12 +214,12 @@ test('webhooks.clear() removes finished deliveries and keeps pending deliveries'
   expect(ids.toSorted()).toEqual([done.id, again.id, again.id, pending.id].toSorted());
 });
 
-test('breakSignature(true) makes webhook signatures invalid, and breakSignature(false) makes them valid again', async () => {
+test('The setting signatureBroken makes webhook signatures invalid until it is unset', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
-  provider.webhooks.breakSignature(true);
+  provider.webhooks.configure({ signatureBroken: true });
   await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);
-  provider.webhooks.breakSignature(false);
+  provider.webhooks.configure({ signatureBroken: false });
   await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);
   expect(received.map((delivery) => verifies(oldSecret, delivery))).toEqual([false, true]);
 });

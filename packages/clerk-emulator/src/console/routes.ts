@@ -12,11 +12,10 @@ import {
   requireSession,
   requireUser,
 } from '../instance/accounts';
-import type { Snapshot } from '../instance/data';
 import { ApiError, notFound } from '../instance/error';
 import { newId } from '../instance/ids';
-import { type Instance, restoreSnapshot } from '../instance/instance';
-import { sampleEventData } from './sample-events';
+import type { Instance } from '../instance/instance';
+import { exampleEventData } from './examples';
 
 const NewUser = z.strictObject({ email: EmailAddress, password: z.string().optional() });
 const NewEvent = z.strictObject({
@@ -24,15 +23,16 @@ const NewEvent = z.strictObject({
   data: z.record(z.string(), z.unknown()),
 });
 const EndpointChange = z.strictObject({
-  paused: z.boolean().optional(),
-  signatureBroken: z.boolean().optional(),
+  paused: z.boolean().exactOptional(),
+  signatureBroken: z.boolean().exactOptional(),
+  delaySeconds: z.number().min(0).max(86_400).exactOptional(),
+  copies: z.int().min(1).max(10).exactOptional(),
 });
 const Empty = z.strictObject({});
 
 /** Returns the routes for the actions of the console, which is the web page of the emulator. */
 export function consoleRoutes(instance: Instance): Routes {
   const { store, webhooks, failures } = instance;
-  const snapshots = new Map<string, Snapshot>();
   return {
     'POST /api/users': ({ body }) => {
       const { email, password } = parse(NewUser, body);
@@ -60,49 +60,26 @@ export function consoleRoutes(instance: Instance): Routes {
       if (session === undefined) throw new ApiError(409, 'session_over', 'This session is over.');
       return { body: { token: issueToken(instance, session), seconds: instance.sessionTokenSeconds } };
     },
-    'GET /api/sample-events/:id': ({ id }) => ({ body: sampleEventData(instance, id) }),
+    'GET /api/example-events/:id': ({ id }) => ({ body: exampleEventData(instance, id) }),
     'POST /api/deliveries': ({ body }) => {
       const { type, data } = parse(NewEvent, body);
       return { status: 201, body: { id: webhooks.send(type, data).id } };
-    },
-    'DELETE /api/deliveries': ({ body }) => {
-      parse(Empty, body);
-      return { body: { cleared: webhooks.clear() } };
     },
     'POST /api/deliveries/:id/redeliver': ({ id, body }) => {
       parse(Empty, body);
       if (store.deliveries.get(id) === undefined) throw notFound(`Delivery ${id}`);
       return { body: { id: webhooks.redeliver(id).id } };
     },
-    'GET /api/operations': () => ({ body: { operations: failures.operations() } }),
     'POST /api/failures': ({ body }) => ({
       status: 201,
       body: { id: failures.add(parse(failures.schema, body)).id },
     }),
-    'DELETE /api/failures/:id': ({ id, body }) => {
-      parse(Empty, body);
-      failures.remove(id);
-      return { body: { id } };
-    },
-    'POST /api/snapshots': ({ body }) => {
-      parse(Empty, body);
-      const id = newId('snap');
-      snapshots.set(id, store.snapshot());
-      return { status: 201, body: { id } };
-    },
-    'POST /api/snapshots/:id/restore': ({ id, body }) => {
-      parse(Empty, body);
-      const snapshot = snapshots.get(id);
-      if (snapshot === undefined) throw notFound(`Snapshot ${id}`);
-      restoreSnapshot(instance, snapshot);
-      return { body: { id } };
-    },
     'PATCH /api/endpoint': ({ body }) => {
-      const { paused, signatureBroken } = parse(EndpointChange, body);
-      if (signatureBroken !== undefined) webhooks.breakSignature(signatureBroken);
+      const { paused, ...settings } = parse(EndpointChange, body);
+      webhooks.configure(settings);
       if (paused === true) webhooks.pause();
       if (paused === false) webhooks.resume();
-      return { body: { paused: webhooks.paused, signatureBroken: webhooks.signatureBroken } };
+      return { body: { ...webhooks.settings, paused: webhooks.paused } };
     },
   };
 }

@@ -6,8 +6,8 @@ import { createHttpServer, requireLoopbackHost, serve } from '../http';
 import { ApiError } from '../instance/error';
 import type { Instance } from '../instance/instance';
 import { close, listen } from '../listen';
-import { follow } from './live';
 import { consoleRoutes } from './routes';
+import { streamState } from './state';
 
 /** The console of one instance: a page that shows and changes the state of the emulator. */
 export interface Console {
@@ -52,7 +52,7 @@ const SECURITY_HEADERS = {
 export async function startConsole(instance: Instance, preferredPort: number): Promise<Console> {
   const app = new Hono()
     .use(withSecurityHeaders, requireLoopbackHost, requireSameOrigin)
-    .get('/api/live', (context) => follow(instance, context))
+    .get('/api/state', (context) => streamState(instance, context))
     .get('/preact.js', serveStatic({ root: fileURLToPath(PREACT_FOLDER), path: 'standalone.module.js' }))
     .get('*', serveStatic({ root: PAGE_FOLDER }))
     .use(requireOwnPage)

@@ -18,7 +18,7 @@ const ATTRIBUTES = [
 /** Returns the settings of the instance. The components of the SDK derive their fields and steps from these settings. */
 export function environment(instance: Instance): Record<string, unknown> {
   return {
-    auth_config: authConfig(instance),
+    auth_config: authConfig(instance.publishableKey.development),
     display_config: displayConfig(instance.publishableKey.development),
     user_settings: userSettings(instance.verifyEmailAtSignUp),
     organization_settings: {
@@ -45,7 +45,7 @@ export function environment(instance: Instance): Record<string, unknown> {
   };
 }
 
-function authConfig({ publishableKey: { development }, reverification }: Instance) {
+function authConfig(development: boolean) {
   return {
     object: 'auth_config',
     id: 'aac_emulator',
@@ -66,7 +66,7 @@ function authConfig({ publishableKey: { development }, reverification }: Instanc
     cookieless_dev: development,
     url_based_session_syncing: development,
     claimed_at: null,
-    reverification,
+    reverification: false,
     native_settings: {
       object: 'native_settings',
       api_enabled: false,

@@ -18,7 +18,6 @@ import {
   emailAddressResource,
   publicUserResource,
 } from '../instance/resources';
-import { requireRecentFirstFactor } from '../instance/reverification';
 import { type BrowserRequest, requireSignedIn } from './browser';
 
 const Names = z.object({ first_name: z.string().optional(), last_name: z.string().optional() });
@@ -44,11 +43,7 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
     'POST /v1/me/change_password': (request) => {
       const { user, session } = requireSignedIn(instance, request);
       const change = parse(PasswordChange, request.body);
-      requireRecentFirstFactor(instance, session);
-      // With the setting `reverification`, the user has recently entered the password or a mailed code, because
-      // requireRecentFirstFactor() checks this. The form of the SDK then does not request the current password.
-      const asksForPassword = user.password !== null && !instance.reverification;
-      if (asksForPassword && !passwordMatches(change.current_password ?? '', user.password)) {
+      if (user.password !== null && !passwordMatches(change.current_password ?? '', user.password)) {
         const message = 'Password is incorrect. Try again, or use another method.';
         throw new ApiError(422, 'form_password_incorrect', message, 'current_password');
       }
@@ -58,14 +53,12 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
       return publicUserResource(updated);
     },
     'DELETE /v1/me': (request) => {
-      const { user, session } = requireSignedIn(instance, request);
-      requireRecentFirstFactor(instance, session);
+      const { user } = requireSignedIn(instance, request);
       deleteUser(instance, user);
       return deletedUserResource(user);
     },
     'POST /v1/me/sessions/:id/revoke': (request) => {
-      const { user, session: own } = requireSignedIn(instance, request);
-      requireRecentFirstFactor(instance, own);
+      const { user } = requireSignedIn(instance, request);
       const session = instance.store.sessions.get(request.id);
       if (session?.userId !== user.id) throw notFound('The session');
       const ended = endSession(instance, session, 'revoked');

@@ -8,7 +8,6 @@ import { type BrowserRequest, browserState, recognizeBrowser, requireOwnSession 
 import { environment } from './environment';
 import { handshake } from './handshake';
 import { activeDevices, meRoutes, ownAddresses } from './me';
-import { reverificationRoutes } from './reverification';
 import { currentClient, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
@@ -18,7 +17,6 @@ import { openTicketLink } from './ticket-link';
 export function frontendApi(instance: Instance): Hono {
   const resources: Routes<BrowserRequest, unknown> = {
     ...sessionRoutes(instance),
-    ...reverificationRoutes(instance),
     ...signInRoutes(instance),
     ...signUpRoutes(instance),
     ...meRoutes(instance),

@@ -75,11 +75,7 @@ export function currentClient(instance: Instance, browser: Browser): Resource {
 }
 
 /** Returns the JSON object of a session for the browser. It contains a new token if the session is active. */
-export function currentSession(
-  instance: Instance,
-  session: Session,
-  browser: Browser,
-): Record<string, unknown> {
+function currentSession(instance: Instance, session: Session, browser: Browser): Record<string, unknown> {
   const user = instance.store.users.get(session.userId);
   const isActive = session.status === 'active' && user !== undefined;
   const token = isActive ? issueToken(instance, session, browser) : undefined;

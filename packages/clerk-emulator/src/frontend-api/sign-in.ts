@@ -13,7 +13,6 @@ import { ApiError } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
-import { Proof, requireOpenCheck, requirePassedCheck, startProtectCheck } from '../instance/protect-check';
 import { signInResource } from '../instance/resources';
 import { requireSignInToken, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
@@ -31,8 +30,6 @@ const Attempt = z.discriminatedUnion('strategy', [
   z.object({ strategy: z.literal('password'), password: z.string() }),
   z.object({ strategy: CodeStrategy, code: z.string() }),
 ]);
-const PrepareSecond = z.object({ strategy: z.literal('email_code') });
-const AttemptSecond = z.object({ strategy: z.literal('email_code'), code: z.string() });
 const Reset = z.object({
   password: z.string(),
   sign_out_of_other_sessions: z.stringbool().default(false),
@@ -41,9 +38,6 @@ const Reset = z.object({
 /**
  * Returns the routes that sign users in by password, by mailed code, by mailed code followed by a new password, or by ticket
  * (the secret string of a sign-in token).
- *
- * An instance can require client trust. A sign-in by password to such an instance also needs a mailed code if the user has
- * never signed in with this browser.
  */
 export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { signIns } = instance.store;
@@ -56,17 +50,9 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
       const begun = begin(instance, client, userByIdentifier(instance, input.identifier));
       const user = userOf(instance, begun);
       if (user === undefined) return begun;
-      const protectCheck = startProtectCheck(instance);
-      if (protectCheck) return signIns.put({ ...begun, status: 'needs_protect_check', protectCheck });
       if (input.password !== undefined) return enterPassword(instance, begun, user, input.password);
       if (input.strategy === undefined || input.strategy === 'password') return begun;
       return sendCode(instance, begun, user, input.strategy);
-    },
-    'PATCH /v1/client/sign_ins/:id/protect_check': (request) => {
-      const signIn = requireOwnAttempt(instance, signIns, request);
-      requireOpenCheck(signIn.protectCheck);
-      parse(Proof, request.body);
-      return signIns.put({ ...signIn, status: 'needs_first_factor', protectCheck: null });
     },
     'GET /v1/client/sign_ins/:id': (request) => requireOwnAttempt(instance, signIns, request),
     'POST /v1/client/sign_ins/:id/prepare_first_factor': (request) => {
@@ -85,20 +71,6 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
       const verified = { ...signIn, verification };
       if (input.strategy === 'email_code') return complete(instance, verified, user);
       return signIns.put({ ...verified, status: 'needs_new_password' });
-    },
-    'POST /v1/client/sign_ins/:id/prepare_second_factor': (request) => {
-      const { signIn, user } = untrustedSignIn(instance, request);
-      const { strategy } = parse(PrepareSecond, request.body);
-      const secondVerification = mailCode(instance, user.email, 'new device', strategy);
-      return signIns.put({ ...signIn, secondVerification });
-    },
-    'POST /v1/client/sign_ins/:id/attempt_second_factor': (request) => {
-      const { signIn, user } = untrustedSignIn(instance, request);
-      const { code } = parse(AttemptSecond, request.body);
-      const secondVerification = checkCode(instance, signIn.secondVerification, code, (failed) =>
-        signIns.put({ ...signIn, secondVerification: failed }),
-      );
-      return complete(instance, { ...signIn, secondVerification }, user);
     },
     'POST /v1/client/sign_ins/:id/reset_password': (request) => {
       const signIn = requireOwnAttempt(instance, signIns, request);
@@ -126,7 +98,7 @@ function userByIdentifier(instance: Instance, identifier: string | undefined): U
   throw new ApiError(422, 'form_identifier_not_found', "Couldn't find your account.", 'identifier');
 }
 
-/** Signs in the user of a sign-in token. With a ticket, no factor and no check by Clerk Protect is necessary. */
+/** Signs in the user of a sign-in token. With a ticket, no factor is necessary. */
 function acceptTicket(instance: Instance, client: Client, ticket: string): SignIn {
   const token = requireSignInToken(instance, ticket);
   const user = requireUser(instance, token.userId);
@@ -144,9 +116,6 @@ function begin(instance: Instance, client: Client, user: User | undefined): Sign
     identifier: user?.email ?? null,
     userId: user?.id ?? null,
     verification: null,
-    secondVerification: null,
-    protectCheck: null,
-    clientTrustState: instance.clientTrust ? clientTrustState(instance, client, user) : null,
     createdSessionId: null,
     abandonAt: instance.clock.now() + ATTEMPT_LIFE,
   });
@@ -156,16 +125,7 @@ function begin(instance: Instance, client: Client, user: User | undefined): Sign
 
 function enterPassword(instance: Instance, signIn: SignIn, user: User, password: string): SignIn {
   const verified = { ...signIn, verification: verifyPassword(instance, user, password) };
-  if (signIn.clientTrustState !== 'new') return complete(instance, verified, user);
-  return instance.store.signIns.put({ ...verified, status: 'needs_client_trust' });
-}
-
-function clientTrustState({ store }: Instance, client: Client, user: User | undefined) {
-  if (user === undefined) return 'pending';
-  const known = store.sessions.find(
-    (session) => session.clientId === client.id && session.userId === user.id,
-  );
-  return known ? 'known' : 'new';
+  return complete(instance, verified, user);
 }
 
 function sendCode(instance: Instance, signIn: SignIn, user: User, strategy: z.infer<typeof CodeStrategy>) {
@@ -188,18 +148,7 @@ function openSignIn(instance: Instance, request: BrowserRequest): { signIn: Sign
     throw new ApiError(400, 'resource_forbidden', 'This sign-in does not have an account yet.');
   if (signIn.status === 'complete')
     throw new ApiError(400, 'resource_forbidden', 'This sign-in is complete.');
-  requirePassedCheck(signIn.protectCheck);
   return { signIn, user: requireUser(instance, signIn.userId) };
-}
-
-/**
- * Returns the sign-in and its user. Throws unless the status of the sign-in is `needs_client_trust`. This status means that the
- * user has never signed in with this browser, so a mailed code is required in addition to the password.
- */
-function untrustedSignIn(instance: Instance, request: BrowserRequest): { signIn: SignIn; user: User } {
-  const open = openSignIn(instance, request);
-  if (open.signIn.status === 'needs_client_trust') return open;
-  throw new ApiError(400, 'resource_forbidden', 'This sign-in does not need a second factor.');
 }
 
 function userOf(instance: Instance, signIn: SignIn): User | undefined {

@@ -12,7 +12,6 @@ import { ApiError } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
-import { Proof, requireOpenCheck, startProtectCheck } from '../instance/protect-check';
 import { missingFields, signUpResource } from '../instance/resources';
 import { requireInvitation, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
@@ -64,7 +63,6 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
         unsafeMetadata: {},
         verification: null,
         invitationId: null,
-        protectCheck: startProtectCheck(instance),
         createdUserId: null,
         createdSessionId: null,
         abandonAt: instance.clock.now() + ATTEMPT_LIFE,
@@ -77,12 +75,6 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
     'PATCH /v1/client/sign_ups/:id': (request) => {
       const signUp = enter(instance, openSignUp(instance, request), request.body);
       return completeIfReady(instance, signUp);
-    },
-    'PATCH /v1/client/sign_ups/:id/protect_check': (request) => {
-      const signUp = openSignUp(instance, request);
-      requireOpenCheck(signUp.protectCheck);
-      parse(Proof, request.body);
-      return completeIfReady(instance, signUps.put({ ...signUp, protectCheck: null }));
     },
     'GET /v1/client/sign_ups/:id': (request) => requireOwnAttempt(instance, signUps, request),
     'POST /v1/client/sign_ups/:id/prepare_verification': (request) => {
@@ -128,9 +120,8 @@ function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string,
 }
 
 /**
- * Creates the user and a session if the sign-up has all required fields, the protect check (Clerk Protect) is passed and the
- * address is verified. The last two conditions apply only if the instance requires them. `missingFields` reports missing fields
- * and a protect check that is not passed.
+ * Creates the user and a session if the sign-up has all required fields and the address is verified, unless the instance does
+ * not verify addresses.
  */
 function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
   const { email, password, firstName, lastName, unsafeMetadata, verification } = signUp;

@@ -5,7 +5,6 @@ import { newId } from './ids';
 import type { Instance } from './instance';
 import { hashPassword } from './passwords';
 import { deletedUserResource, sessionEventResource, userResource } from './resources';
-import { firstFactorVerifiedAt } from './reverification';
 import { sessionToken } from './tokens';
 
 /** An e-mail address in lower case, without surrounding white space. */
@@ -71,8 +70,6 @@ export function createSession(instance: Instance, user: User, clientId: string):
     status: 'active',
     lastActiveAt: now,
     expireAt: now + SESSION_LIFE,
-    reverifiedAt: null,
-    reverification: null,
     createdAt: now,
     updatedAt: now,
   });
@@ -128,9 +125,7 @@ export function issueToken(
     seconds = instance.sessionTokenSeconds,
   }: { origin?: string | undefined; seconds?: number | undefined } = {},
 ): string {
-  // `sessionToken` takes `createdAt` as the time when the user proved the first factor.
-  const proved = { ...session, createdAt: firstFactorVerifiedAt(session) };
-  return sessionToken(instance.signingKey, proved, {
+  return sessionToken(instance.signingKey, session, {
     issuer: instance.publishableKey.issuer,
     seconds,
     now: instance.clock.now(),

@@ -55,43 +55,18 @@ const Session = z.object({
   status: z.enum(['active', 'ended', 'removed', 'revoked', 'expired']),
   lastActiveAt: Time,
   expireAt: Time,
-  /** Time of the last reverification: the signed-in user entered the password or a mailed code again. */
-  reverifiedAt: Time.nullable().default(null),
-  /** The last reverification. `verification` is null until a code is mailed or a password is entered. */
-  reverification: z.object({ verification: Verification.nullable() }).nullable().default(null),
   createdAt: Time,
   updatedAt: Time,
 });
 
-/** A check by Clerk Protect (Clerk's bot protection) that the browser has not passed yet. */
-const ProtectCheck = z.object({ token: z.string(), scriptUrl: z.string(), expireAt: Time });
-
-/** An attempt to sign in. Data files of earlier emulator versions lack the fields that have a default here. */
+/** An attempt to sign in. */
 const SignIn = z.object({
   id: z.string(),
   clientId: z.string(),
-  status: z.enum([
-    'needs_identifier',
-    'needs_first_factor',
-    'needs_client_trust',
-    'needs_new_password',
-    'needs_protect_check',
-    'complete',
-  ]),
+  status: z.enum(['needs_identifier', 'needs_first_factor', 'needs_new_password', 'complete']),
   identifier: z.string().nullable(),
   userId: z.string().nullable(),
   verification: Verification.nullable(),
-  /**
-   * Verification by a mailed code after the password. With client trust, a sign-in requires this verification if the user has
-   * not had a session in this browser.
-   */
-  secondVerification: Verification.nullable().default(null),
-  /**
-   * `known` if the user has had a session in this browser, and otherwise `new`. `pending` means that the sign-in does not have
-   * a user yet. Null unless the instance requires client trust.
-   */
-  clientTrustState: z.enum(['pending', 'new', 'known']).nullable().default(null),
-  protectCheck: ProtectCheck.nullable().default(null),
   createdSessionId: z.string().nullable(),
   abandonAt: Time,
 });
@@ -108,8 +83,7 @@ const SignUp = z.object({
   unsafeMetadata: Metadata,
   verification: Verification.nullable(),
   /** The invitation that the sign-up accepts. */
-  invitationId: z.string().nullable().default(null),
-  protectCheck: ProtectCheck.nullable().default(null),
+  invitationId: z.string().nullable(),
   createdUserId: z.string().nullable(),
   createdSessionId: z.string().nullable(),
   abandonAt: Time,
@@ -144,7 +118,7 @@ const Mail = z.object({
   id: z.string(),
   to: z.string(),
   code: z.string(),
-  purpose: z.enum(['sign-up', 'sign-in', 'new device', 'reverification', 'password reset']),
+  purpose: z.enum(['sign-up', 'sign-in', 'password reset']),
   sentAt: Time,
 });
 
@@ -166,29 +140,28 @@ const Delivery = z.object({
   attempts: z.array(DeliveryAttempt),
   /** Number of failed attempts since the event was sent or last redelivered. This number selects the next retry delay. */
   failures: z.number(),
+  /** Number of successful attempts that are still to be made. */
+  copies: z.number().default(1),
   /** Time of the next attempt, or null if there is none. */
   nextTryAt: Time.nullable(),
   createdAt: Time,
 });
 
-/** All rows of an emulator. Data files of earlier emulator versions lack the tables that have a default here. */
-export const Snapshot = z.object({
+/** The data file of an emulator. */
+export const Data = z.object({
   version: z.literal(1),
   users: z.array(User),
   clients: z.array(Client),
   sessions: z.array(Session),
   signIns: z.array(SignIn),
   signUps: z.array(SignUp),
-  signInTokens: z.array(SignInToken).default([]),
-  invitations: z.array(Invitation).default([]),
+  signInTokens: z.array(SignInToken),
+  invitations: z.array(Invitation),
   mails: z.array(Mail),
   deliveries: z.array(Delivery),
+  signingKeyPem: z.string(),
 });
 
-/** The data file of an emulator. */
-export const Data = Snapshot.extend({ signingKeyPem: z.string() });
-
-export type Snapshot = Readonly<z.infer<typeof Snapshot>>;
 export type Data = z.infer<typeof Data>;
 export type User = Readonly<z.infer<typeof User>>;
 export type Client = Readonly<z.infer<typeof Client>>;
@@ -197,7 +170,6 @@ export type SignIn = Readonly<z.infer<typeof SignIn>>;
 export type SignUp = Readonly<z.infer<typeof SignUp>>;
 export type SignInToken = Readonly<z.infer<typeof SignInToken>>;
 export type Invitation = Readonly<z.infer<typeof Invitation>>;
-export type ProtectCheck = Readonly<z.infer<typeof ProtectCheck>>;
 export type Verification = Readonly<z.infer<typeof Verification>>;
 export type Mail = Readonly<z.infer<typeof Mail>>;
 export type Delivery = Readonly<z.infer<typeof Delivery>>;

@@ -1,31 +1,15 @@
 import { z } from 'zod';
 import { newId } from './ids';
 
-/**
- * Delays the next calls of an operation, or makes them fail. At least one of `status`, `delayMilliseconds` and `disconnect` is
- * set.
- */
-const Failure = z
-  .strictObject({
-    /** Operation of the Frontend API or of the Backend API, such as `GET /v1/users/:id`. */
-    operation: z.string(),
-    /** Number of calls. Default: 1. */
-    calls: z.int().min(1).default(1),
-    /** Status of the response. The operation does not run. A 429 has the header `Retry-After: 1`. */
-    status: z.int().min(400).max(599).optional(),
-    /** Time before the operation runs or fails. */
-    delayMilliseconds: z.int().min(1).max(600_000).optional(),
-    /** Closes the connection without a response. The operation does not run. */
-    disconnect: z.literal(true).optional(),
-  })
-  .refine(({ status, disconnect }) => status === undefined || disconnect === undefined, {
-    error: 'a failure cannot have both a status and disconnect',
-    path: ['status'],
-  })
-  .refine(({ status, delayMilliseconds, disconnect }) => status ?? delayMilliseconds ?? disconnect, {
-    error: 'a failure needs a status, a delay or disconnect',
-    path: ['status'],
-  });
+/** Makes the next calls of an operation fail. A failed call changes no data. */
+const Failure = z.strictObject({
+  /** Operation of the Frontend API or of the Backend API, such as `GET /v1/users/:id`. */
+  operation: z.string(),
+  /** Status of the responses. A 429 has the header `Retry-After: 1`. */
+  status: z.int().min(400).max(599),
+  /** Number of calls. Default: 1. */
+  calls: z.int().min(1).default(1),
+});
 
 export type Failure = Readonly<z.input<typeof Failure>>;
 
@@ -38,48 +22,43 @@ export interface Failures {
   add(failure: Failure): PendingFailure;
   /** Returns the pending failures, oldest first. */
   list(): PendingFailure[];
-  /** Removes a failure, or all failures if there is no id. */
-  remove(id?: string): void;
+  /** Removes all failures. */
+  clear(): void;
 }
 
-/** The failures, with additional functions for the Frontend API, the Backend API and the console. */
+/** The failures, with additional functions for the servers of the emulator. */
 export interface FailureQueue extends Failures {
   /** Validates a failure, including its operation. */
   readonly schema: typeof Failure;
-  /** Returns the operations that can fail. */
-  operations(): readonly string[];
   /** Returns the failure that applies to this call of an operation, if any, and decrements its `calls`. */
   take(operation: string): PendingFailure | undefined;
 }
 
-/** Returns an empty queue, which calls `changed` after each change. */
-export function failureQueue(operations: () => readonly string[], changed: () => void): FailureQueue {
+/** Returns an empty queue. `operations` returns the operations that can fail. */
+export function failureQueue(operations: () => readonly string[]): FailureQueue {
   const schema = Failure.refine(({ operation }) => operations().includes(operation), {
     error: 'the emulator has no such operation',
     path: ['operation'],
   });
-  const pending = new Map<string, PendingFailure>();
+  let pending: readonly PendingFailure[] = [];
   return {
     schema,
-    operations,
     add(input) {
       const failure = { id: newId('fail'), ...schema.parse(input) };
-      pending.set(failure.id, failure);
-      changed();
+      pending = [...pending, failure];
       return failure;
     },
-    list: () => [...pending.values()],
-    remove(id) {
-      if (id === undefined) pending.clear();
-      else pending.delete(id);
-      changed();
+    list: () => [...pending],
+    clear() {
+      pending = [];
     },
     take(operation) {
-      const failure = [...pending.values()].find((each) => each.operation === operation);
+      const failure = pending.find((each) => each.operation === operation);
       if (failure === undefined) return undefined;
-      if (failure.calls === 1) pending.delete(failure.id);
-      else pending.set(failure.id, { ...failure, calls: failure.calls - 1 });
-      changed();
+      const { id, calls } = failure;
+      pending = pending.flatMap((each) =>
+        each.id !== id ? each : calls === 1 ? [] : { ...each, calls: calls - 1 },
+      );
       return failure;
     },
   };

@@ -14,10 +14,6 @@ export interface Instance {
   readonly signingKey: SigningKey;
   readonly sessionTokenSeconds: number;
   readonly verifyEmailAtSignUp: boolean;
-  readonly clientTrust: boolean;
-  readonly reverification: boolean;
-  /** Address of the script that runs protect checks (Clerk Protect). Undefined if the instance does not use protect checks. */
-  readonly protectCheckUrl: string | undefined;
   readonly clock: Clock;
   /** Returns the creation time of the next user. */
   readonly creationTime: () => number;
@@ -60,10 +56,4 @@ export function parsePublishableKey(key: string): PublishableKey {
 export function isSecretKey(instance: Instance, value: string): boolean {
   const hash = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(hash(value), hash(instance.secretKey));
-}
-
-/** Replaces all data. If the value is not a snapshot, throws and keeps the data. */
-export function restoreSnapshot({ store, webhooks }: Instance, snapshot: unknown): void {
-  store.restore(snapshot);
-  webhooks.reschedule();
 }

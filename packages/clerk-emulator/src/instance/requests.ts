@@ -5,8 +5,7 @@ export interface LoggedRequest {
   readonly id: string;
   readonly method: string;
   readonly path: string;
-  /** Null if the emulator closed the connection without a response. */
-  readonly status: number | null;
+  readonly status: number;
   /** Time when the request arrived, in milliseconds since 1970. */
   readonly at: number;
   readonly durationMilliseconds: number;

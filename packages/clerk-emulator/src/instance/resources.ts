@@ -1,15 +1,4 @@
-import type {
-  Client,
-  Invitation,
-  ProtectCheck,
-  Session,
-  SignIn,
-  SignInToken,
-  SignUp,
-  User,
-  Verification,
-} from './data';
-import { firstFactorVerifiedAt } from './reverification';
+import type { Client, Invitation, Session, SignIn, SignInToken, SignUp, User, Verification } from './data';
 
 /** A JSON object in Clerk's format. */
 type Resource = Record<string, unknown>;
@@ -188,32 +177,12 @@ export function browserSessionResource(
     ...sessionBase(session),
     last_active_token: token === undefined ? null : { object: 'token', jwt: token },
     last_active_organization_id: null,
-    // Minutes since the first and the second factor were verified. The second value is -1, because users cannot set up a second
-    // factor. With client trust, a sign-in in a new browser requires a mailed code, but this code does not count as a factor.
-    factor_verification_age: [Math.floor((more.now - firstFactorVerifiedAt(session)) / MINUTE), -1],
+    // Minutes since the sign-in, and -1 because users of the emulator have no second factor.
+    factor_verification_age: [Math.floor((more.now - session.createdAt) / MINUTE), -1],
     ...(user === undefined ? {} : { user: publicUserResource(user) }),
     public_user_data: user ? publicUserData(user) : null,
     created_at: session.createdAt,
     updated_at: session.updatedAt,
-  };
-}
-
-/** The reverification of a session. It is complete once the signed-in user has proved the first factor again. */
-export function reverificationResource(
-  { reverification }: Session,
-  more: { readonly user: User; readonly session: Resource },
-): Resource {
-  const verification = reverification?.verification ?? null;
-  const isComplete = verification?.status === 'verified';
-  return {
-    object: 'session_reverification',
-    level: 'first_factor',
-    status: isComplete ? 'complete' : 'needs_first_factor',
-    supported_first_factors: signInFactors(more.user),
-    supported_second_factors: null,
-    first_factor_verification: verificationResource(verification),
-    second_factor_verification: null,
-    session: more.session,
   };
 }
 
@@ -264,14 +233,14 @@ export function signInResource(signIn: SignIn, user: User | undefined): Resource
     identifier: signIn.identifier,
     supported_identifiers: ['email_address'],
     supported_first_factors: user && signIn.status !== 'complete' ? firstFactors(user) : null,
-    supported_second_factors: user && signIn.status === 'needs_client_trust' ? [codeFactor(user)] : null,
+    supported_second_factors: null,
     first_factor_verification: verificationResource(signIn.verification),
-    second_factor_verification: verificationResource(signIn.secondVerification),
+    second_factor_verification: null,
     user_data: user ? userData(user) : null,
     created_session_id: signIn.createdSessionId,
     abandon_at: signIn.abandonAt,
-    client_trust_state: signIn.clientTrustState,
-    protect_check: protectCheckResource(signIn.protectCheck),
+    client_trust_state: null,
+    protect_check: null,
   };
 }
 
@@ -306,7 +275,7 @@ export function signUpResource(
     created_user_id: signUp.createdUserId,
     abandon_at: signUp.abandonAt,
     legal_accepted_at: null,
-    protect_check: protectCheckResource(signUp.protectCheck),
+    protect_check: null,
     verifications: {
       email_address: emailVerificationResource(verification),
       phone_number: null,
@@ -316,18 +285,12 @@ export function signUpResource(
   };
 }
 
-/** Returns the required fields that a sign-up lacks, and `protect_check` until the browser passes the Clerk Protect check. */
+/** Returns the required fields that a sign-up lacks. */
 export function missingFields(signUp: SignUp): string[] {
   return [
     ...(signUp.email === null ? ['email_address'] : []),
     ...(signUp.password === null ? ['password'] : []),
-    ...(signUp.protectCheck === null ? [] : ['protect_check']),
   ];
-}
-
-function protectCheckResource(check: ProtectCheck | null): Resource | null {
-  if (check === null) return null;
-  return { status: 'pending', token: check.token, sdk_url: check.scriptUrl, expires_at: check.expireAt };
 }
 
 function userData(user: User): Resource {

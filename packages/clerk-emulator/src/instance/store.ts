@@ -11,7 +11,6 @@ import {
   type SignIn,
   type SignInToken,
   type SignUp,
-  Snapshot,
   type User,
 } from './data';
 import { generateSigningKeyPem } from './tokens';
@@ -24,8 +23,6 @@ interface Table<Row extends { readonly id: string }> {
   all(): Row[];
   size(): number;
   find(matches: (row: Row) => boolean): Row | undefined;
-  /** Replaces all rows. */
-  replace(rows: readonly Row[]): void;
 }
 
 /** The data of an emulator. */
@@ -40,10 +37,6 @@ export interface Store {
   readonly invitations: Table<Invitation>;
   readonly mails: Table<Mail>;
   readonly deliveries: Table<Delivery>;
-  /** Returns a copy of all tables. The copy can be stored as JSON. */
-  snapshot(): Snapshot;
-  /** Replaces all rows. If the value is not a snapshot, throws and keeps the rows. */
-  restore(snapshot: unknown): void;
   /** Calls the listener after changes, at most once per event loop iteration. The returned function removes the listener. */
   onChange(listener: () => void): () => void;
   /** Calls the listeners of `onChange` after a change outside of the tables, such as a new webhook endpoint. */
@@ -127,19 +120,6 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
   return {
     signingKeyPem,
     ...tables,
-    snapshot: () => Snapshot.parse(structuredClone(rows())),
-    restore(snapshot) {
-      const restored = structuredClone(Snapshot.parse(snapshot));
-      tables.users.replace(restored.users);
-      tables.clients.replace(restored.clients);
-      tables.sessions.replace(restored.sessions);
-      tables.signIns.replace(restored.signIns);
-      tables.signUps.replace(restored.signUps);
-      tables.signInTokens.replace(restored.signInTokens);
-      tables.invitations.replace(restored.invitations);
-      tables.mails.replace(restored.mails);
-      tables.deliveries.replace(restored.deliveries);
-    },
     onChange(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -171,11 +151,6 @@ function table<Row extends { readonly id: string }>(rows: Row[] = [], changed: (
     find(matches) {
       for (const row of byId.values()) if (matches(row)) return row;
       return undefined;
-    },
-    replace(next) {
-      byId.clear();
-      for (const row of next) byId.set(row.id, row);
-      changed();
     },
   };
 }

@@ -51,10 +51,7 @@ export function jwks(key: SigningKey): { keys: Record<string, unknown>[] } {
   return { keys: [key.jwk] };
 }
 
-/**
- * Returns a session token in version 2 of Clerk's format. A browser sends it to the application. The caller sets
- * `session.createdAt` to the time when the user last verified the first factor: at the sign-in or in a reverification.
- */
+/** Returns a session token in version 2 of Clerk's format. A browser sends it to the application. */
 export function sessionToken(
   key: SigningKey,
   session: { readonly id: string; readonly userId: string; readonly createdAt: number },
@@ -64,7 +61,7 @@ export function sessionToken(
   const claims = {
     ...(token.origin === undefined ? {} : { azp: token.origin }),
     exp: issuedAt + token.seconds,
-    // Minutes since the user verified the first factor, and -1 because users of the emulator have no second factor.
+    // Minutes since the sign-in, and -1 because users of the emulator have no second factor.
     fva: [Math.floor((token.now - session.createdAt) / MINUTE), -1],
     iat: issuedAt,
     iss: token.issuer,

@@ -4,6 +4,16 @@ import { newId } from './ids';
 import type { Store } from './store';
 import { attemptDelivery, type WebhookEndpoint } from './webhook-attempt';
 
+/** Settings that make deliveries fail, late or repeated, as in production. */
+export interface DeliverySettings {
+  /** Whether every attempt has an invalid signature. */
+  readonly signatureBroken: boolean;
+  /** Time between an event and its first attempt. */
+  readonly delaySeconds: number;
+  /** Number of successful deliveries of an event. All have the same id. */
+  readonly copies: number;
+}
+
 /**
  * The webhook sender. It signs events and delivers them to the endpoint of an application. In these comments, a delivery is
  * pending while an attempt is scheduled or in flight. The `status` of a pending delivery can also be `delivered`, because a
@@ -29,17 +39,12 @@ export interface Webhooks {
   pause(): void;
   resume(): void;
   readonly paused: boolean;
-  /** If `broken` is true, every attempt has an invalid signature. */
-  breakSignature(broken: boolean): void;
-  readonly signatureBroken: boolean;
+  readonly settings: DeliverySettings;
+  /** Changes settings for later events and attempts. */
+  configure(changes: Partial<DeliverySettings>): void;
   readonly endpoint: WebhookEndpoint | undefined;
   /** Replaces the endpoint for later attempts. Undefined removes the endpoint. */
   setEndpoint(endpoint: WebhookEndpoint | undefined): void;
-  /**
-   * Cancels all scheduled attempts, and schedules the pending deliveries of the store. Must be called after the data of the
-   * store is replaced.
-   */
-  reschedule(): void;
   /** Aborts attempts in flight and starts no more. With a data file, pending deliveries continue after a restart. */
   stop(): Promise<void>;
 }
@@ -65,7 +70,7 @@ export function startWebhooks(options: {
   const { deliveries } = store;
   let endpoint = options.endpoint;
   let paused = false;
-  let signatureBroken = false;
+  let settings: DeliverySettings = { signatureBroken: false, delaySeconds: 0, copies: 1 };
   let stopped = false;
   const timers = new Map<string, () => void>();
   const waiting = new Set<string>();
@@ -112,6 +117,7 @@ export function startWebhooks(options: {
 
   const deliver = async (delivery: Delivery, to: WebhookEndpoint) => {
     const stop = stopSignal.signal;
+    const { signatureBroken } = settings;
     const attempt = await attemptDelivery(delivery, to, { clock, signatureBroken, stop });
     const current = deliveries.get(delivery.id);
     if (stopped || current === undefined) return;
@@ -128,6 +134,12 @@ export function startWebhooks(options: {
       return;
     }
     const delay = RETRY_DELAYS[delivery.failures];
+    if (isDelivered && delivery.copies > 1) {
+      const status = 'delivered';
+      const copies = delivery.copies - 1;
+      schedule(deliveries.put({ ...delivery, attempts, status, copies, nextTryAt: clock.now() }), 0);
+      return;
+    }
     const tried = {
       ...delivery,
       attempts,
@@ -160,18 +172,14 @@ export function startWebhooks(options: {
       check();
     });
 
-  const reschedule = () => {
-    for (const id of [...timers.keys()]) cancelTimer(id);
-    waiting.clear();
-    for (const delivery of deliveries.all()) {
-      if (delivery.nextTryAt !== null) schedule(delivery, delivery.nextTryAt - clock.now());
-    }
-  };
-  reschedule();
+  for (const delivery of deliveries.all()) {
+    if (delivery.nextTryAt !== null) schedule(delivery, delivery.nextTryAt - clock.now());
+  }
 
   return {
     send(type, data) {
       const now = clock.now();
+      const delay = settings.delaySeconds * SECOND;
       const body = JSON.stringify({
         data,
         event_attributes: { http_request: { client_ip: '127.0.0.1', user_agent: 'identity-provider' } },
@@ -187,17 +195,18 @@ export function startWebhooks(options: {
         status: 'pending',
         attempts: [],
         failures: 0,
-        nextTryAt: now,
+        copies: settings.copies,
+        nextTryAt: now + delay,
         createdAt: now,
       });
-      schedule(delivery, 0);
+      schedule(delivery, delay);
       return delivery;
     },
     list: deliveries.all,
     redeliver(id) {
       const before = requireDelivery(id);
       const status = before.status === 'delivered' ? 'delivered' : 'pending';
-      const delivery = deliveries.put({ ...before, status, failures: 0, nextTryAt: clock.now() });
+      const delivery = deliveries.put({ ...before, status, failures: 0, copies: 1, nextTryAt: clock.now() });
       schedule(delivery, 0);
       return delivery;
     },
@@ -226,12 +235,12 @@ export function startWebhooks(options: {
     get paused() {
       return paused;
     },
-    breakSignature(broken) {
-      signatureBroken = broken;
-      store.announce();
+    get settings() {
+      return settings;
     },
-    get signatureBroken() {
-      return signatureBroken;
+    configure(changes) {
+      settings = { ...settings, ...changes };
+      store.announce();
     },
     get endpoint() {
       return endpoint;
@@ -241,7 +250,6 @@ export function startWebhooks(options: {
       store.announce();
       startWaiting();
     },
-    reschedule,
     async stop() {
       stopped = true;
       for (const cancel of timers.values()) cancel();

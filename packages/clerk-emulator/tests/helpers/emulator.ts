@@ -1,24 +1,25 @@
+import path from 'node:path';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator';
 import { generateSigningKeyPem } from '../../src/instance/tokens';
-import { checkResponse } from '../../src/testing/checked-responses';
 
 export const SECRET_KEY = 'sk_test_c2VjcmV0b2Z0aGVlbXVsYXRvcg';
 export const SIGNING_SECRET = `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`;
+/** Cache folder of the browser SDK. */
+export const CLERK_JS_FOLDER = path.resolve(import.meta.dirname, '../../node_modules/.cache/clerk-emulator');
 const PUBLISHABLE_KEY = `pk_test_${Buffer.from('tests.clerk.accounts.dev$').toString('base64')}`;
 
 /** Shared by all emulators of a test file, because the generation of a key can take seconds. */
-export const SIGNING_KEY_PEM = generateSigningKeyPem();
+const SIGNING_KEY_PEM = generateSigningKeyPem();
 
 /**
- * Starts an emulator with the keys of the tests. By default, it is a development instance without a webhook endpoint. Each
- * response is checked against Clerk's OpenAPI documents.
+ * Starts an emulator with the keys of the tests. By default, it is a development instance without a webhook endpoint.
  */
 export function startProvider(options: Partial<EmulatorOptions> = {}): Promise<Emulator> {
   return startEmulator({
     publishableKey: PUBLISHABLE_KEY,
     secretKey: SECRET_KEY,
     signingKeyPem: SIGNING_KEY_PEM,
-    onResponse: checkResponse,
+    clerkJsFolder: CLERK_JS_FOLDER,
     ...options,
   });
 }

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { get } from 'node:http';
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import type { Emulator } from '../../src/emulator';
 import { type Signing, signToken } from '../../src/testing/tokens';
 
@@ -17,13 +19,28 @@ export function tokenFor(
   return signToken(emulator, { ...session, iat, nbf: iat - 10, exp: iat + 600, ...claims }, signing);
 }
 
-/** Requests a path exactly as written and resolves with the status. Uses `node:http`, because `fetch` normalizes a path. */
-export function statusOfRawPath(url: string, path: string): Promise<number | undefined> {
-  return new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(url);
-    get({ hostname, port, path, agent: false }, (response) => {
-      response.resume();
-      resolve(response.statusCode);
-    }).on('error', reject);
-  });
+/**
+ * Sends a request with `node:http`, because `fetch` normalizes the path and cannot set the `Host` header. `body` of the result
+ * is parsed if it is JSON.
+ */
+export async function sendRequest(
+  method: string,
+  url: string,
+  headers: Record<string, string> = {},
+  body = '',
+) {
+  const { origin, hostname, port } = new URL(url);
+  const path = url.slice(origin.length);
+  const length = { 'content-length': Buffer.byteLength(body) };
+  const sent = request({ method, hostname, port, path, agent: false, headers: { ...length, ...headers } });
+  sent.end(body);
+  const [response] = await once(sent, 'response');
+  const received = await text(response);
+  const all: IncomingHttpHeaders = response.headers;
+  const isJson = all['content-type'] === 'application/json';
+  return {
+    status: Number(response.statusCode),
+    headers: all,
+    body: isJson ? JSON.parse(received) : received,
+  };
 }

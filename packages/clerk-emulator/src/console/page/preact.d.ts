@@ -5,6 +5,3 @@ export function html(strings: TemplateStringsArray, ...values: readonly unknown[
 /** Renders a view into an element. A later call updates only what has changed. */
 export function render(view: unknown, place: Element): void;
 export function useState<State>(initial: State): [State, (next: State) => void];
-export function useRef<Target>(initial: Target): { current: Target };
-export function useMemo<Value>(make: () => Value, inputs: readonly unknown[]): Value;
-export function useLayoutEffect(effect: () => undefined | (() => void), inputs: readonly unknown[]): void;

@@ -1,0 +1,144 @@
+// @ts-check
+import { Action, attempt, byId, Copy, call, List, Moment, onSubmit } from './controls.js';
+import { html } from './preact.js';
+
+/** @import { Delivery, DeliveryAttempt } from '../../instance/data' */
+/** @import { State } from '../state' */
+
+const LABELS = { pending: 'Pending', delivered: 'Delivered', failed: 'Failed' };
+const STATES = { pending: 'waiting', delivered: 'good', failed: 'bad' };
+
+/**
+ * The webhook endpoint, and settings that make its deliveries wait, repeat or have invalid signatures.
+ * @param {State} state
+ */
+export function Endpoint({ endpoint: { url, paused, signatureBroken, delaySeconds, copies } }) {
+  return html`
+    <p><code>${url ?? 'No endpoint is set. Events wait until there is one.'}</code></p>
+    <div class="row switches">
+      <${Switch} label="Pause deliveries" isOn=${paused} change=${{ paused: !paused }} />
+      <${Switch} label="Break signatures" isOn=${signatureBroken} change=${{ signatureBroken: !signatureBroken }} />
+      <${Amount} label="Delay in seconds" name="delaySeconds" value=${delaySeconds} min="0" />
+      <${Amount} label="Deliveries per event" name="copies" value=${copies} min="1" />
+    </div>
+  `;
+}
+
+/** @param {{ label: string, isOn: boolean, change: Record<string, boolean> }} props */
+function Switch({ label, isOn, change }) {
+  const press = (/** @type {{ currentTarget: HTMLElement }} */ { currentTarget }) =>
+    attempt(currentTarget, () => call('PATCH', '/api/endpoint', change));
+  return html`
+    <span class="action row">
+      <button class="switch" type="button" role="switch" aria-checked=${String(isOn)} onClick=${press}>
+        <span class="track" aria-hidden="true" />${label}
+      </button>
+      <span class="error" role="alert" />
+    </span>
+  `;
+}
+
+/** @param {{ label: string, name: string, value: number, min: string }} props */
+function Amount({ label, name, value, min }) {
+  const change = (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) =>
+    attempt(currentTarget, () =>
+      call('PATCH', '/api/endpoint', { [name]: currentTarget.valueAsNumber || Number(min) }),
+    );
+  return html`
+    <label class="action row">
+      ${label}<input class="amount" type="number" min=${min} value=${value} onChange=${change} />
+      <span class="error" role="alert" />
+    </label>
+  `;
+}
+
+/**
+ * The webhook deliveries. An opened delivery shows its attempts and its payload.
+ * @param {State} state
+ */
+export function Deliveries({ deliveries, endpoint }) {
+  const view = (/** @type {Delivery} */ delivery) => deliveryItem(delivery, endpoint);
+  return html`<${List} name="deliveries" rows=${deliveries} view=${view} empty="No deliveries yet. Create a user or send an event." />`;
+}
+
+/**
+ * @param {Delivery} delivery
+ * @param {State['endpoint']} endpoint
+ */
+function deliveryItem(delivery, endpoint) {
+  const { id, type, status, body, attempts, createdAt } = delivery;
+  const last = attempts.at(-1);
+  const note = nextStep(delivery, endpoint);
+  const redeliver = () => call('POST', `/api/deliveries/${id}/redeliver`);
+  return html`
+    <li key=${id}>
+      <details>
+        <summary class="summary">
+          <span class="status" data-state=${STATES[status]}>${LABELS[status]}</span>
+          <code class="type">${type}</code>
+          <span class="time soft"><${Moment} at=${createdAt} /></span>
+          <span class="subject soft">${String(JSON.parse(body).data.id ?? '')}</span>
+          <span class="outcome row soft">
+            ${last && outcome(last)} ${attempts.length > 1 && `${attempts.length} attempts`} ${note}
+          </span>
+        </summary>
+        <div class="delivery-body stack loose">
+          <p class="id row apart"><code>${id}</code></p>
+          <h4 class="soft">Attempts</h4>
+          <ol class="stack">${attempts.map(attemptItem)}</ol>
+          <h4 class="soft">Payload</h4>
+          <pre class="code" tabindex="0" role="region" aria-label="Payload of ${type}">
+            ${JSON.stringify(JSON.parse(body), null, 2)}
+          </pre>
+          <div class="row">
+            <${Action} label="Redeliver" about="${type} ${id}" run=${redeliver} />
+            <${Copy} label="Copy payload" about="of ${id}" text=${() => body} />
+          </div>
+        </div>
+      </details>
+    </li>
+  `;
+}
+
+/**
+ * @param {Delivery} delivery
+ * @param {State['endpoint']} endpoint
+ */
+function nextStep({ nextTryAt }, { url, paused }) {
+  if (nextTryAt === null) return '';
+  if (url === null) return 'waits for an endpoint';
+  return paused ? 'waits while paused' : html`next attempt <${Moment} at=${nextTryAt} />`;
+}
+
+/** @param {DeliveryAttempt} attempt */
+function outcome({ status }) {
+  const isSuccess = status !== null && status >= 200 && status < 300;
+  const text = status === null ? 'no response' : `HTTP ${status}`;
+  return html`<span class="status" data-state=${isSuccess ? 'good' : 'bad'}>${text}</span>`;
+}
+
+/** @param {DeliveryAttempt} attempt */
+const attemptItem = (attempt) => html`
+  <li>
+    <p class="row">
+      ${outcome(attempt)}
+      <span class="soft"><${Moment} at=${attempt.at} /> · ${Math.round(attempt.durationMilliseconds)} ms</span>
+    </p>
+    <p class="soft"><code>${attempt.answer || '(empty body)'}</code></p>
+  </li>
+`;
+
+/** Sets up the form that sends a webhook event. It starts with an example, which the user can edit. */
+export function eventForm() {
+  const example = byId('new-event-example', HTMLSelectElement);
+  const data = byId('new-event-data', HTMLTextAreaElement);
+  const fill = () =>
+    attempt(example, async () => {
+      data.value = JSON.stringify(await call('GET', `/api/example-events/${example.value}`), null, 2);
+    });
+  example.addEventListener('change', fill);
+  void fill();
+  onSubmit('new-event', ({ type, data: text = '' }) =>
+    call('POST', '/api/deliveries', { type, data: JSON.parse(text) }),
+  );
+}
