@@ -19,10 +19,12 @@ import {
   requireUser,
 } from './instance/accounts';
 import { type Clock, creationTimes, systemClock } from './instance/clock';
-import type { Session, User } from './instance/data';
+import type { Organization, Session, User } from './instance/data';
+import { notEmulated } from './instance/error';
 import { type Failures, failureQueue } from './instance/failures';
 import { type HandshakeSettings, handshakes } from './instance/handshakes';
 import { type Instance, parsePublishableKey } from './instance/instance';
+import { createOrganization } from './instance/organizations';
 import { requestLog } from './instance/requests';
 import { openStore, type Store } from './instance/store';
 import { type SigningKey, signingKey } from './instance/tokens';
@@ -89,11 +91,18 @@ export interface Emulator {
   /** Key that signs every token of this instance. */
   readonly signingKey: SigningKey;
   /** Creates a user and sends `user.created`. Throws for an invalid or taken address and for a password of invalid length. */
-  createUser(input: { email: string; password?: string; firstName?: string; lastName?: string }): User;
+  createUser(input: { email: string; password?: string; firstName?: string; lastName?: string }): User & {
+    readonly email: string;
+  };
   /** Deletes a user, ends the user's sessions and sends `user.deleted`. Throws for an unknown id. */
   deleteUser(userId: string): void;
-  /** Signs a user in without a browser. Throws for an unknown id. */
-  createSession(userId: string): Session;
+  /** Creates an organization. The creator becomes its admin. Throws for an unknown id and for a taken slug. */
+  createOrganization(input: { name: string; createdBy: string; slug?: string }): Organization;
+  /**
+   * Signs a user in without a browser. If an organization is given, it is the active organization of the session. Throws for an
+   * unknown id.
+   */
+  createSession(userId: string, organizationId?: string | null): Session;
   /** Revokes a session. Throws for an unknown id. */
   revokeSession(sessionId: string): Session;
   /** Returns a session token with `origin` as its authorized party. Throws for an unknown id. */
@@ -172,15 +181,23 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     publicKeyPem,
     signingKey: key,
     createUser({ email, password, firstName, lastName }) {
-      return createUser(instance, {
-        email: EmailAddress.parse(email),
+      const address = EmailAddress.parse(email);
+      const user = createUser(instance, {
+        emails: [address],
         password: password === undefined ? null : acceptPassword(password, 'password'),
         firstName: firstName ?? null,
         lastName: lastName ?? null,
       });
+      return { ...user, email: address };
     },
     deleteUser: (userId) => deleteUser(instance, requireUser(instance, userId)),
-    createSession: (userId) => createSession(instance, requireUser(instance, userId), 'client_backend'),
+    createOrganization({ createdBy, ...fields }) {
+      return createOrganization(instance, { ...fields, creator: requireUser(instance, createdBy) });
+    },
+    createSession(userId, organizationId = null) {
+      const user = requireUser(instance, userId);
+      return createSession(instance, user, 'client_backend', organizationId);
+    },
     revokeSession: (sessionId) => endSession(instance, requireSession(instance, sessionId), 'revoked'),
     sessionToken: (sessionId, origin) =>
       issueToken(instance, requireSession(instance, sessionId), { origin }),
@@ -215,11 +232,17 @@ function createApis(instance: Instance, clerkJs: ClerkJs): Hono {
   );
   app.get('/npm/*', ({ req }) => clerkJs(req.path));
   app.use(observe(instance));
-  return app.route('/', frontendApi(instance)).route('/', backendApi(instance));
+  return app
+    .route('/', frontendApi(instance))
+    .route('/', backendApi(instance))
+    .all('/v1/*', ({ req }) => {
+      throw notEmulated(`${req.method} ${req.path}`);
+    });
 }
 
 function listOperations({ routes }: Hono): string[] {
-  return routes
+  const operations = routes
     .filter(({ method, path }) => method !== 'ALL' && !path.endsWith('*'))
     .map(({ method, path }) => `${method} ${path}`);
+  return [...new Set(operations)];
 }

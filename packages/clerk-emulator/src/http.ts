@@ -9,9 +9,12 @@ const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
 /** A request as a handler receives it. The handler validates the fields of the body and of the query. */
 export interface ApiRequest {
+  readonly method: string;
   readonly url: URL;
   /** The id in the path, or an empty string if the route does not have one. */
   readonly id: string;
+  /** The second id in the path, or an empty string if the route does not have one. */
+  readonly otherId: string;
   readonly body: Readonly<Record<string, unknown>>;
   readonly headers: Headers;
 }
@@ -81,14 +84,17 @@ export function wrapHandlers<From, To>(
 }
 
 /**
- * Serves routes. A handler is synchronous and runs after the whole body of its request has arrived. Therefore, no other request
+ * Serves the requests that `accepts` selects. A handler is synchronous and runs after the whole body of its request has arrived. Therefore, no other request
  * can change the store while the handler runs.
  */
-export function serve(routes: Routes): Hono {
+export function serve(routes: Routes, accepts: (headers: Headers) => boolean = () => true): Hono {
   const app = new Hono();
   for (const [route, handler] of Object.entries(routes)) {
     const [method = '', path = ''] = route.split(' ');
-    app.on(method, path, async (context) => respond(handler(await readRequest(context))));
+    app.on(method, path, async (context, next) => {
+      if (!accepts(context.req.raw.headers)) return next();
+      return respond(handler(await readRequest(context)));
+    });
   }
   return app;
 }
@@ -117,10 +123,26 @@ export function respond({ status = 200, headers, cookies = [], body }: ApiRespon
   return new Response(body === undefined ? null : JSON.stringify(body), { status, headers: all });
 }
 
+/** Returns parameters by name. The value is an array if the name occurs several times. */
+export function readParameters(parameters: URLSearchParams): Record<string, string | string[]> {
+  const read = (name: string) => {
+    const [first = '', ...more] = parameters.getAll(name);
+    return more.length === 0 ? first : [first, ...more];
+  };
+  return Object.fromEntries([...parameters.keys()].map((name) => [name, read(name)]));
+}
+
 async function readRequest({ req }: Context): Promise<ApiRequest> {
   const text = (await readBody(req.raw)).toString();
   const body = parseFields(text, req.header('content-type') ?? '');
-  return { url: new URL(req.url), id: req.param('id') ?? '', body, headers: req.raw.headers };
+  return {
+    method: req.method,
+    url: new URL(req.url),
+    id: req.param('id') ?? '',
+    otherId: req.param('otherId') ?? '',
+    body,
+    headers: req.raw.headers,
+  };
 }
 
 const BODY_LIMIT_BYTES = 64 * 1024;
@@ -149,7 +171,7 @@ async function readBody({ body }: Request): Promise<Buffer> {
  */
 function parseFields(text: string, type: string): Record<string, unknown> {
   if (text === '') return {};
-  if (!type.includes('json')) return Object.fromEntries(new URLSearchParams(text));
+  if (!type.includes('json')) return readParameters(new URLSearchParams(text));
   try {
     return z.record(z.string(), z.unknown()).parse(JSON.parse(text));
   } catch {

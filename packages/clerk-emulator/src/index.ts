@@ -2,7 +2,7 @@
 export { prefetchClerkJs } from './clerk-js';
 export { type Emulator, type EmulatorOptions, startEmulator } from './emulator';
 export type { Clock } from './instance/clock';
-export type { Session, User } from './instance/data';
+export type { Organization, Session, User } from './instance/data';
 export type { Failure, Failures, PendingFailure } from './instance/failures';
 export { newId } from './instance/ids';
 export { generateSigningKeyPem, type SigningKey, signingKey } from './instance/tokens';

@@ -3,6 +3,7 @@ import { isClerkAPIResponseError } from '@clerk/backend/errors';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { generateSigningKeyPem } from '../src/instance/tokens';
+import { developmentBrowser } from './helpers/development-browser';
 import { SECRET_KEY, startProvider } from './helpers/emulator';
 import { bearer, tokenFor } from './helpers/requests';
 import { stopAfterAll, stopAfterTest } from './helpers/stop';
@@ -177,11 +178,65 @@ test('A request to create an invalid user gets a 422 that names the field', asyn
     [{ emailAddress: ['w@example.com'], password: 'short' }, 'form_password_length_too_short', 'password'],
     [{}, 'form_param_missing', 'email_address'],
     [{ emailAddress: ['no address'] }, 'form_param_format_invalid', 'email_address'],
-    [{ emailAddress: ['u@example.com'], username: 'u' }, 'form_param_unknown', 'username'],
+    [{ phoneNumber: ['0049'], skipPasswordRequirement: true }, 'form_param_format_invalid', 'phone_number'],
+    [{ username: 'u', passwordDigest: 'x' }, 'form_param_missing', 'password_hasher'],
   ];
   for (const [user, code, parameter] of invalid) {
     expect(await failure(clerk.users.createUser(user))).toEqual({ status: 422, code, parameter });
   }
+});
+
+test('An importer creates users with several addresses, or with only a phone number, a user name or a wallet', async () => {
+  const createdAt = new Date('2020-02-03T04:05:06.789Z');
+  const imported = await clerk.users.createUser({
+    emailAddress: ['First@import.example', 'second@import.example'],
+    phoneNumber: ['+15555550100'],
+    username: 'importer',
+    externalId: 'old-1',
+    createdAt,
+    skipPasswordRequirement: true,
+    skipLegalChecks: true,
+  });
+  expect(imported).toMatchObject({ username: 'importer', externalId: 'old-1', createdAt: Number(createdAt) });
+  expect(imported.emailAddresses.map((each) => each.emailAddress)).toEqual([
+    'first@import.example',
+    'second@import.example',
+  ]);
+  expect(imported.primaryEmailAddress?.emailAddress).toBe('first@import.example');
+  expect(imported.primaryPhoneNumber?.phoneNumber).toBe('+15555550100');
+  const found = await clerk.users.getUserList({ emailAddress: ['second@import.example'] });
+  expect(found.data.map(({ id }) => id)).toEqual([imported.id]);
+  for (const identifier of [
+    { phone_number: ['+15555550101'] },
+    { username: 'nameonly' },
+    { web3_wallet: ['0x71c7656ec7ab88b098defb751b7401b5f6d8976f'] },
+  ]) {
+    const response = await fetch(`${provider.url}/v1/users`, {
+      method: 'POST',
+      headers: { ...bearer(SECRET_KEY), 'content-type': 'application/json' },
+      body: JSON.stringify({ ...identifier, skip_password_requirement: true }),
+    });
+    expect(await response.json()).toMatchObject({ object: 'user', primary_email_address_id: null });
+  }
+  const taken = { username: 'importer', skipPasswordRequirement: true };
+  expect(await failure(clerk.users.createUser(taken))).toMatchObject({ parameter: 'username' });
+});
+
+test('A user with an imported bcrypt digest signs in with the old password. An unknown digest gets a clear error', async () => {
+  const browser = await developmentBrowser(provider);
+  const passwordDigest = '$2b$04$nha5qSwKk3I0KkjTRkm0Y.yHeaoz7JI6vBfkRRpWY3fwhbPDj1qnC';
+  const emailAddress = ['bcrypt@import.example'];
+  await clerk.users.createUser({ emailAddress, passwordDigest, passwordHasher: 'bcrypt' });
+  const signIn = (password: string) => browser.signIn('bcrypt@import.example', { password });
+  expect((await signIn('wrong')).code).toBe('form_password_incorrect');
+  await clerk.users.createUser({
+    emailAddress: ['argon@import.example'],
+    passwordDigest: '$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA',
+    passwordHasher: 'argon2id',
+  });
+  const argon = await browser.signIn('argon@import.example', { password: 'any' });
+  expect(argon).toMatchObject({ status: 422, code: 'hasher_not_emulated' });
+  expect((await signIn('correct horse')).response?.status).toBe('complete');
 });
 
 test('The deletion of a user revokes the sessions of the user', async () => {
@@ -238,14 +293,17 @@ test('A Backend API request without the right secret key gets a 401', async () =
   expect((await fetch(`${provider.url}/v1/users`)).status).toBe(401);
 });
 
-test('The Backend API responds 404 to an unknown path, 413 to a body that is too large and 400 to invalid JSON', async () => {
+test('The Backend API responds 501 to an operation that it lacks and names it, 413 to a body that is too large and 400 to invalid JSON', async () => {
   const call = (path: string, body: string) =>
     fetch(`${provider.url}${path}`, {
       method: 'POST',
       headers: { ...bearer(SECRET_KEY), 'content-type': 'application/json' },
       body,
     });
-  expect((await call('/v1/organizations', '{}')).status).toBe(404);
+  const missing = await call('/v1/oauth_applications', '{}');
+  expect(missing.status).toBe(501);
+  const message = expect.stringMatching(/POST \/v1\/oauth_applications.*README/);
+  expect(await missing.json()).toMatchObject({ errors: [{ code: 'operation_not_emulated', message }] });
   expect((await call('/v1/users', 'x'.repeat(70_000))).status).toBe(413);
   const broken = await call('/v1/users', '{');
   expect(broken.status).toBe(400);

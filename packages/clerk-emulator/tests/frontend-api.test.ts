@@ -235,7 +235,7 @@ test('After a restart of the emulator, a signed-in browser is still signed in, a
   expect(done.response?.status).toBe('complete');
 });
 
-test('A Frontend API request for a feature that the emulator lacks gets an error in the format of Clerk', async () => {
+test('A Frontend API request for a feature that the emulator lacks gets an error that names the operation', async () => {
   const provider = await start();
   const { browser } = await signedInBrowser(provider, 'more@example.com');
   for (const [method, path] of [
@@ -243,7 +243,7 @@ test('A Frontend API request for a feature that the emulator lacks gets an error
     ['POST', '/v1/me/email_addresses'],
     ['GET', '/v1/me/nothing'],
   ] as const) {
-    expect(await browser.call(method, path)).toMatchObject({ status: 404, code: 'resource_not_found' });
+    expect(await browser.call(method, path)).toMatchObject({ status: 501, code: 'operation_not_emulated' });
   }
   const byGoogle = await browser.call('POST', '/v1/client/sign_ins', { strategy: 'oauth_google' });
   expect(byGoogle).toMatchObject({ status: 422, code: 'form_param_format_invalid' });

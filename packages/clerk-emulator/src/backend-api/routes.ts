@@ -4,6 +4,7 @@ import { ApiError } from '../instance/error';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { jwks } from '../instance/tokens';
 import { handshakeRoutes } from './handshakes';
+import { organizationRoutes } from './organizations';
 import { sessionRoutes } from './sessions';
 import { ticketRoutes } from './tickets';
 import { userRoutes } from './users';
@@ -14,6 +15,7 @@ export function backendApi(instance: Instance): Hono {
     'GET /v1/jwks': () => ({ body: jwks(instance.signingKey) }),
     ...userRoutes(instance),
     ...sessionRoutes(instance),
+    ...organizationRoutes(instance),
     ...handshakeRoutes(instance),
     ...ticketRoutes(instance),
   };

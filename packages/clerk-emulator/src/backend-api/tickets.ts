@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { parse, type Routes } from '../http';
-import { EmailAddress, requireFreeEmail, requireUser } from '../instance/accounts';
+import { EmailAddress, requireFree, requireUser } from '../instance/accounts';
 import type { Invitation, SignInToken } from '../instance/data';
 import { ApiError, notFound } from '../instance/error';
 import { newId } from '../instance/ids';
@@ -116,7 +116,7 @@ function requirePendingInvitation({ store }: Instance, id: string): Invitation {
 }
 
 function requireUninvited(instance: Instance, email: string): void {
-  requireFreeEmail(instance, email, 'email_address');
+  requireFree(instance, email, 'email_address');
   const isOpen = (each: Invitation) => each.status === 'pending' && each.expireAt > instance.clock.now();
   if (!instance.store.invitations.find((each) => each.email === email && isOpen(each))) return;
   const message = 'This email address already has a pending invitation.';

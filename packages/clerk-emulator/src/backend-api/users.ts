@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parse, type Routes } from '../http';
+import { parse, type Routes, readParameters } from '../http';
 import {
   acceptPassword,
   createUser,
@@ -11,41 +11,82 @@ import {
 import type { Delivery, User } from '../instance/data';
 import { ApiError } from '../instance/error';
 import type { Instance } from '../instance/instance';
-import { hashPassword, passwordMatches } from '../instance/passwords';
+import { membershipResource } from '../instance/organization-resources';
+import { membershipsOf } from '../instance/organizations';
+import { hashPassword, importDigest, passwordMatches } from '../instance/passwords';
 import { deletedUserResource, userResource } from '../instance/resources';
-import { Page } from './page';
+import { changedMetadata, MetadataChange, mergedMetadata } from './metadata';
+import { listOf, Page } from './page';
 
-const Metadata = z.record(z.string(), z.unknown());
-
+/** The values of `password_hasher`. */
+const Hasher = z.enum([
+  'argon2i',
+  'argon2id',
+  'bcrypt',
+  'bcrypt_sha256_django',
+  'ldap_ssha',
+  'md5',
+  'md5_phpass',
+  'pbkdf2_sha1',
+  'pbkdf2_sha256',
+  'pbkdf2_sha256_django',
+  'pbkdf2_sha512',
+  'pbkdf2_sha512_hex',
+  'phpass',
+  'scrypt_firebase',
+  'scrypt_werkzeug',
+  'sha256',
+  'sha512_symfony',
+]);
 const UserFields = {
-  password: z.string().optional(),
+  password: z.string().nullish(),
+  password_digest: z.string().nullish(),
+  password_hasher: Hasher.nullish(),
+  skip_password_checks: z.boolean().nullish(),
+  username: z.string().min(1).nullish(),
   first_name: z.string().nullish(),
   last_name: z.string().nullish(),
   external_id: z.string().min(1).nullish(),
-  public_metadata: Metadata.optional(),
-  private_metadata: Metadata.optional(),
-  unsafe_metadata: Metadata.optional(),
-  skip_password_checks: z.boolean().optional(),
+  created_at: z.iso.datetime({ offset: true }).nullish(),
+  ...MetadataChange.shape,
+  // The emulator accepts and ignores the other fields of Clerk.
+  ...Object.fromEntries(
+    [
+      ...['backup_codes', 'banned', 'bypass_client_trust', 'create_organization_enabled', 'locale', 'locked'],
+      ...['create_organizations_limit', 'delete_self_enabled', 'legal_accepted_at', 'skip_legal_checks'],
+      ...['totp_secret', 'email_address_identification_status', 'phone_number_identification_status'],
+      ...['notify_primary_email_address_changed', 'sign_out_of_other_sessions'],
+    ].map((name) => [name, z.unknown().optional()]),
+  ),
 };
-const CreateUser = z.strictObject({
-  ...UserFields,
-  email_address: z.array(EmailAddress).length(1, 'this instance takes exactly one address'),
-  skip_password_requirement: z.boolean().optional(),
-});
+const CreateUser = z
+  .strictObject({
+    ...UserFields,
+    email_address: z.array(EmailAddress).default([]),
+    phone_number: z.array(z.string().regex(/^\+\d{5,15}$/)).default([]),
+    web3_wallet: z.array(z.string().min(1)).default([]),
+    skip_password_requirement: z.boolean().nullish(),
+    skip_user_requirement: z.boolean().nullish(),
+  })
+  .refine(
+    (user) =>
+      user.skip_user_requirement ||
+      user.username ||
+      [user.email_address, user.phone_number, user.web3_wallet].some(({ length }) => length > 0),
+    { error: 'the user needs an identifier', path: ['email_address'] },
+  );
 const UpdateUser = z.strictObject(UserFields);
-const MetadataChange = z.strictObject({
-  public_metadata: Metadata.optional(),
-  private_metadata: Metadata.optional(),
-  unsafe_metadata: Metadata.optional(),
-});
 /** Parses the first value of a parameter and ignores the other values. A query may repeat a parameter. */
 const first = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess((values) => (Array.isArray(values) ? values[0] : values), schema);
-const upTo100 = z.array(z.string()).max(100).optional();
+const upTo100 = z.preprocess((value) => [value ?? []].flat(), z.array(z.string()).max(100));
 const Selection = {
   email_address: upTo100,
+  phone_number: upTo100,
+  username: upTo100,
   user_id: upTo100,
   external_id: upTo100,
+  organization_id: upTo100,
   query: first(z.string().toLowerCase().optional()),
 };
 const CountUsers = z.strictObject(Selection);
@@ -62,7 +103,8 @@ type Selection = z.output<typeof CountUsers> & { readonly created_at_after?: num
 const ORDERS = new Map<string, (user: User) => string | number>([
   ['created_at', (user) => user.createdAt],
   ['updated_at', (user) => user.updatedAt],
-  ['email_address', (user) => user.email],
+  ['email_address', (user) => user.email ?? ''],
+  ['username', (user) => user.username ?? ''],
   ['first_name', (user) => user.firstName ?? ''],
   ['last_name', (user) => user.lastName ?? ''],
   ['last_sign_in_at', (user) => user.lastSignInAt ?? 0],
@@ -75,21 +117,27 @@ const Event = z.object({ data: z.object({ id: z.string() }) });
 export function userRoutes(instance: Instance): Routes {
   return {
     'POST /v1/users': ({ body }) => {
-      const { email_address, skip_password_requirement, ...fields } = parse(CreateUser, body);
-      const [email = ''] = email_address;
-      if (fields.password === undefined && !skip_password_requirement) throw passwordRequired();
-      return { body: userResource(createUser(instance, { email, ...userChanges(fields) })) };
+      const input = parse(CreateUser, body);
+      const changes = userChanges(input);
+      if (changes.password === undefined && !input.skip_password_requirement) throw passwordRequired();
+      const { email_address: emails, phone_number: phones, web3_wallet: wallets } = input;
+      return { body: userResource(createUser(instance, { ...changes, emails, phones, wallets })) };
     },
     'GET /v1/users': ({ url }) => {
-      const { limit, offset, order_by, ...selection } = parse(ListUsers, parameters(url));
+      const query = parse(ListUsers, readParameters(url.searchParams));
+      const { limit, offset, order_by, ...selection } = query;
       const users = sortedUsers(selectedUsers(instance, selection), order_by);
       return { body: users.slice(offset, offset + limit).map(userResource) };
     },
     'GET /v1/users/count': ({ url }) => {
-      const count = selectedUsers(instance, parse(CountUsers, parameters(url))).length;
-      return { body: { object: 'total_count', total_count: count } };
+      const query = parse(CountUsers, readParameters(url.searchParams));
+      return { body: { object: 'total_count', total_count: selectedUsers(instance, query).length } };
     },
     'GET /v1/users/:id': ({ id }) => ({ body: userResource(requireUser(instance, id)) }),
+    'GET /v1/users/:id/organization_memberships': ({ id, url }) =>
+      listOf(url, membershipsOf(instance, requireUser(instance, id)), (membership) =>
+        membershipResource(instance, membership),
+      ),
     // Returns the webhook deliveries of `user.*` events about a user. Clerk does not have this operation.
     'GET /v1/users/:id/deliveries': ({ id }) => {
       requireUser(instance, id);
@@ -101,16 +149,10 @@ export function userRoutes(instance: Instance): Routes {
     },
     'PATCH /v1/users/:id/metadata': ({ id, body }) => {
       const user = requireUser(instance, id);
-      const change = parse(MetadataChange, body);
-      const merged = {
-        publicMetadata: mergeMetadata(user.publicMetadata, change.public_metadata),
-        privateMetadata: mergeMetadata(user.privateMetadata, change.private_metadata),
-        unsafeMetadata: mergeMetadata(user.unsafeMetadata, change.unsafe_metadata),
-      };
-      return { body: userResource(updateUser(instance, user, merged)) };
+      return { body: userResource(updateUser(instance, user, mergedMetadata(user, body))) };
     },
     'PUT /v1/users/:id/metadata': ({ id, body }) => {
-      const changes = userChanges(parse(MetadataChange, body));
+      const changes = changedMetadata(parse(MetadataChange, body));
       return { body: userResource(updateUser(instance, requireUser(instance, id), changes)) };
     },
     'POST /v1/users/:id/verify_password': ({ id, body }) => {
@@ -136,25 +178,25 @@ function passwordRequired(): ApiError {
   return new ApiError(422, 'form_data_missing', message);
 }
 
+/** Returns the changed fields. Throws a 422 if there is a digest without a hasher, or a hasher without a digest. */
 function userChanges(fields: z.output<typeof UpdateUser>): Partial<User> {
-  const { password, skip_password_checks: unchecked } = fields;
+  const { password, password_digest: digest, password_hasher: hasher, username, created_at } = fields;
+  if (!digest !== !hasher) {
+    const missing = digest ? 'password_hasher' : 'password_digest';
+    throw new ApiError(422, 'form_param_missing', `${missing} must be included.`, missing);
+  }
   return {
-    ...(password === undefined
-      ? {}
-      : { password: unchecked ? hashPassword(password) : acceptPassword(password, 'password') }),
+    ...(password && {
+      password: fields.skip_password_checks ? hashPassword(password) : acceptPassword(password, 'password'),
+    }),
+    ...(digest && hasher && { password: importDigest(hasher, digest) }),
+    ...(username === undefined ? {} : { username }),
     ...(fields.first_name === undefined ? {} : { firstName: fields.first_name }),
     ...(fields.last_name === undefined ? {} : { lastName: fields.last_name }),
     ...(fields.external_id === undefined ? {} : { externalId: fields.external_id }),
-    ...(fields.public_metadata && { publicMetadata: fields.public_metadata }),
-    ...(fields.private_metadata && { privateMetadata: fields.private_metadata }),
-    ...(fields.unsafe_metadata && { unsafeMetadata: fields.unsafe_metadata }),
+    ...(created_at && { createdAt: Date.parse(created_at) }),
+    ...changedMetadata(fields),
   };
-}
-
-function parameters({ searchParams }: URL): Record<string, string[]> {
-  return Object.fromEntries(
-    [...new Set(searchParams.keys())].map((name) => [name, searchParams.getAll(name)]),
-  );
 }
 
 /** Selects users by id. An id may have the prefix `-` (exclude) or `+` (include, the default). */
@@ -167,18 +209,33 @@ function selectById({ store }: Instance, ids: readonly string[]): User[] {
 }
 
 function selectedUsers(instance: Instance, selection: Selection): User[] {
-  const { email_address, user_id = [], external_id: externalIds = [], query, created_at_after } = selection;
-  const emails = email_address?.map((email) => email.toLowerCase()) ?? [];
-  return selectById(instance, user_id).filter(
-    (user) =>
-      (created_at_after === undefined || user.createdAt > created_at_after) &&
-      (emails.length === 0 || emails.includes(user.email)) &&
-      (externalIds.length === 0 || externalIds.includes(user.externalId ?? '')) &&
-      (query === undefined ||
-        [user.id, user.email, user.firstName, user.lastName].some((field) =>
-          field?.toLowerCase().includes(query),
-        )),
-  );
+  const { query, created_at_after: after } = selection;
+  const wanted = selection.email_address.map((email) => email.toLowerCase());
+  const matches = (values: readonly (string | null)[], selected: readonly string[]) =>
+    selected.length === 0 || values.some((value) => value !== null && selected.includes(value));
+  return selectById(instance, selection.user_id).filter((user) => {
+    const [emails, phones] = [user.emails, user.phones].map((all) => all.map(({ value }) => value));
+    const texts = [
+      user.id,
+      ...(emails ?? []),
+      ...(phones ?? []),
+      user.username,
+      user.firstName,
+      user.lastName,
+    ];
+    return (
+      (after === undefined || user.createdAt > after) &&
+      matches(emails ?? [], wanted) &&
+      matches(phones ?? [], selection.phone_number) &&
+      matches([user.username], selection.username) &&
+      matches([user.externalId], selection.external_id) &&
+      (selection.organization_id.length === 0 ||
+        membershipsOf(instance, user).some((each) =>
+          selection.organization_id.includes(each.organizationId),
+        )) &&
+      (query === undefined || texts.some((text) => text?.toLowerCase().includes(query)))
+    );
+  });
 }
 
 function sortedUsers(users: User[], order: string): User[] {
@@ -189,19 +246,4 @@ function sortedUsers(users: User[], order: string): User[] {
   }
   const ascending = users.sort((one, other) => (key(one) < key(other) ? -1 : key(one) > key(other) ? 1 : 0));
   return sign === '-' ? ascending.reverse() : ascending;
-}
-
-/** Merges nested objects recursively, as Clerk does. A null removes its key. */
-function mergeMetadata(
-  current: Readonly<Record<string, unknown>>,
-  change: Readonly<Record<string, unknown>> | undefined,
-): Record<string, unknown> {
-  const merged = new Map(Object.entries(current));
-  for (const [key, value] of Object.entries(change ?? {})) {
-    const [before, after] = [Metadata.safeParse(merged.get(key)), Metadata.safeParse(value)];
-    if (value === null) merged.delete(key);
-    else if (before.success && after.success) merged.set(key, mergeMetadata(before.data, after.data));
-    else merged.set(key, value);
-  }
-  return Object.fromEntries(merged);
 }

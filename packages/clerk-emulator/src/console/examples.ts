@@ -7,10 +7,14 @@ import { deletedUserResource, sessionEventResource, userResource } from '../inst
 /** Returns example data for a type of event. Its user does not exist. Throws a 404 for a type without an example. */
 export function exampleEventData({ clock }: Instance, type: string): Record<string, unknown> {
   const now = clock.now();
+  const email = 'example@example.com';
   const user: User = {
     id: newId('user'),
-    emailId: newId('idn'),
-    email: 'example@example.com',
+    email,
+    emails: [{ id: newId('idn'), value: email }],
+    phones: [],
+    wallets: [],
+    username: null,
     firstName: 'Example',
     lastName: 'Example',
     externalId: null,
@@ -27,6 +31,7 @@ export function exampleEventData({ clock }: Instance, type: string): Record<stri
     id: newId('sess'),
     userId: user.id,
     clientId: newId('client'),
+    organizationId: null,
     status: 'active',
     lastActiveAt: now,
     expireAt: now,

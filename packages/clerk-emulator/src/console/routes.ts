@@ -37,7 +37,7 @@ export function consoleRoutes(instance: Instance): Routes {
     'POST /api/users': ({ body }) => {
       const { email, password } = parse(NewUser, body);
       const hash = password === undefined ? null : acceptPassword(password, 'password');
-      return { status: 201, body: { id: createUser(instance, { email, password: hash }).id } };
+      return { status: 201, body: { id: createUser(instance, { emails: [email], password: hash }).id } };
     },
     'DELETE /api/users/:id': ({ id, body }) => {
       parse(Empty, body);

@@ -22,11 +22,11 @@ export function environment(instance: Instance): Record<string, unknown> {
     display_config: displayConfig(instance.publishableKey.development),
     user_settings: userSettings(instance.verifyEmailAtSignUp),
     organization_settings: {
-      enabled: false,
+      enabled: true,
       max_allowed_memberships: 5,
       actions: { admin_delete: true },
       domains: { enabled: false, enrollment_modes: [], default_role: 'org:member' },
-      slug: { disabled: true },
+      slug: { disabled: false },
       creator_role: 'org:admin',
     },
     fraud_settings: { object: 'fraud_settings', native: { device_attestation_mode: 'disabled' } },
@@ -170,7 +170,7 @@ function userSettings(verifyEmailAtSignUp: boolean) {
       allow_extended_special_characters: false,
       allow_numeric_usernames: false,
     },
-    actions: { delete_self: true, create_organization: false, create_organizations_limit: null },
+    actions: { delete_self: true, create_organization: true, create_organizations_limit: null },
     attack_protection: {
       user_lockout: { enabled: false, max_attempts: 100, duration_in_minutes: 60 },
       pii: { enabled: true },

@@ -14,6 +14,7 @@ import {
   isTrustedOrigin,
   newClient,
 } from './browser';
+import { ownOrganization } from './session';
 
 /**
  * Serves a handshake: redirects a browser back to its page and passes session cookies to the application's server. The server
@@ -29,6 +30,7 @@ export function handshake(instance: Instance, request: BrowserRequest): ApiRespo
   const page = requireOwnPage(instance, request, url.searchParams.get('redirect_url') ?? '');
   const { development } = instance.publishableKey;
   const client = browser.client ?? (development ? newClient(instance) : undefined);
+  activateOrganization(instance, client, url.searchParams.get('organization_id'));
   const cookies = sessionCookies(instance, browser, client, page);
   const { format } = instance.handshakes.settings;
   const byNonce = format === 'nonce' && url.searchParams.get('format') === 'nonce';
@@ -47,6 +49,17 @@ export function handshake(instance: Instance, request: BrowserRequest): ApiRespo
     headers: { location: page.href },
     cookies: [`${name}=${value}; ${attributes}`],
   };
+}
+
+/**
+ * Changes the active organization of the client's session. The SDK requests this if the URL of a page names another
+ * organization. Keeps the active organization if the user is not a member of the other one.
+ */
+function activateOrganization(instance: Instance, client: Client | undefined, idOrSlug: string | null): void {
+  const session = client && activeSessions(instance, client.id).at(-1);
+  if (session === undefined || idOrSlug === null) return;
+  const organizationId = ownOrganization(instance, session, idOrSlug);
+  if (idOrSlug === '' || organizationId) instance.store.sessions.put({ ...session, organizationId });
 }
 
 function requireOwnPage(instance: Instance, request: BrowserRequest, target: string): URL {

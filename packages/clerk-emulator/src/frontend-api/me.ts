@@ -8,17 +8,18 @@ import {
   endSessionsOf,
   updateUser,
 } from '../instance/accounts';
+import type { User } from '../instance/data';
 import { ApiError, notFound } from '../instance/error';
 import type { Instance } from '../instance/instance';
 import { passwordMatches } from '../instance/passwords';
 import {
-  browserSessionResource,
   deletedUserResource,
   deviceResource,
-  emailAddressResource,
+  emailAddressResources,
   publicUserResource,
 } from '../instance/resources';
 import { type BrowserRequest, requireSignedIn } from './browser';
+import { browserMemberships, currentSession } from './session';
 
 const Names = z.object({ first_name: z.string().optional(), last_name: z.string().optional() });
 const PasswordChange = z.object({
@@ -29,8 +30,9 @@ const PasswordChange = z.object({
 
 /** Returns the routes of the account page. They read, rename and delete the user, change the password and revoke sessions. */
 export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
+  const own = (user: User) => publicUserResource(user, browserMemberships(instance, user));
   return {
-    'GET /v1/me': (request) => publicUserResource(requireSignedIn(instance, request).user),
+    'GET /v1/me': (request) => own(requireSignedIn(instance, request).user),
     'PATCH /v1/me': (request) => {
       const { user } = requireSignedIn(instance, request);
       const { first_name, last_name } = parse(Names, request.body);
@@ -38,7 +40,7 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
         ...(first_name === undefined ? {} : { firstName: first_name || null }),
         ...(last_name === undefined ? {} : { lastName: last_name || null }),
       };
-      return publicUserResource(updateUser(instance, user, changes));
+      return own(updateUser(instance, user, changes));
     },
     'POST /v1/me/change_password': (request) => {
       const { user, session } = requireSignedIn(instance, request);
@@ -50,7 +52,7 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
       const password = acceptPassword(change.new_password, 'new_password');
       const updated = updateUser(instance, user, { password });
       if (change.sign_out_of_other_sessions) endSessionsOf(instance, updated, session);
-      return publicUserResource(updated);
+      return own(updated);
     },
     'DELETE /v1/me': (request) => {
       const { user } = requireSignedIn(instance, request);
@@ -62,7 +64,7 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
       const session = instance.store.sessions.get(request.id);
       if (session?.userId !== user.id) throw notFound('The session');
       const ended = endSession(instance, session, 'revoked');
-      return browserSessionResource(ended, { user, token: undefined, now: instance.clock.now() });
+      return currentSession(instance, ended, request.browser);
     },
   };
 }
@@ -78,5 +80,5 @@ export function activeDevices(instance: Instance, request: BrowserRequest): Reco
 
 /** Returns the email addresses of the signed-in user. */
 export function ownAddresses(instance: Instance, request: BrowserRequest): Record<string, unknown>[] {
-  return [emailAddressResource(requireSignedIn(instance, request).user)];
+  return emailAddressResources(requireSignedIn(instance, request).user);
 }

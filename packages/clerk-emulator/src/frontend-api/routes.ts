@@ -1,17 +1,30 @@
 import type { Hono } from 'hono';
-import { type ApiRequest, type ApiResponse, errorBody, type Routes, serve, wrapHandlers } from '../http';
+import { z } from 'zod';
+import {
+  type ApiRequest,
+  type ApiResponse,
+  errorBody,
+  parse,
+  type Routes,
+  serve,
+  wrapHandlers,
+} from '../http';
 import { issueToken } from '../instance/accounts';
-import { ApiError, notFound } from '../instance/error';
+import { ApiError, notEmulated } from '../instance/error';
 import type { Instance } from '../instance/instance';
 import { jwks } from '../instance/tokens';
 import { type BrowserRequest, browserState, recognizeBrowser, requireOwnSession } from './browser';
 import { environment } from './environment';
 import { handshake } from './handshake';
 import { activeDevices, meRoutes, ownAddresses } from './me';
-import { currentClient, sessionRoutes } from './session';
+import { organizationRoutes } from './organizations';
+import { currentClient, ownOrganization, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
 import { openTicketLink } from './ticket-link';
+
+/** An empty id selects the personal account. */
+const TokenRequest = z.object({ organization_id: z.string().optional() });
 
 /** Returns the Frontend API, which the browser SDK calls. A client is Clerk's record of a browser and its sessions. */
 export function frontendApi(instance: Instance): Hono {
@@ -20,9 +33,10 @@ export function frontendApi(instance: Instance): Hono {
     ...signInRoutes(instance),
     ...signUpRoutes(instance),
     ...meRoutes(instance),
+    ...organizationRoutes(instance),
   };
-  const unknown = ({ url }: ApiRequest) => {
-    throw notFound(url.pathname);
+  const unknown = ({ url, method }: ApiRequest) => {
+    throw notEmulated(`${method} ${url.pathname}`);
   };
   const routes: Routes<BrowserRequest> = {
     'GET /v1/environment': () => ({ body: environment(instance) }),
@@ -35,7 +49,11 @@ export function frontendApi(instance: Instance): Hono {
     'GET /v1/client/handshake': (request) => handshake(instance, request),
     'POST /v1/client/sessions/:id/tokens': (request) => {
       const session = requireOwnSession(instance, request, request.id);
-      return { body: { object: 'token', jwt: issueToken(instance, session, request.browser) } };
+      const { origin } = request.browser;
+      const { organization_id: requested } = parse(TokenRequest, request.body);
+      const organization =
+        requested === undefined ? {} : { organizationId: ownOrganization(instance, session, requested) };
+      return { body: { object: 'token', jwt: issueToken(instance, session, { origin, ...organization }) } };
     },
     'GET /v1/me/sessions/active': (request) => ({ body: activeDevices(instance, request) }),
     'GET /v1/me/email_addresses': (request) => ({ body: ownAddresses(instance, request) }),
@@ -45,10 +63,14 @@ export function frontendApi(instance: Instance): Hono {
       const client = route.startsWith('GET') ? null : currentClient(instance, request.browser);
       return { body: { response, client } };
     }),
-    'ALL /v1/:area{(?:client|dev_browser|environment|me)}/*': unknown,
-    'ALL /.well-known/*': unknown,
+    'ALL /v1/:area{(?:client|dev_browser|environment|me|organizations)}/*': unknown,
   };
-  return serve(wrapHandlers(routes, (handler) => (received) => handleRequest(instance, received, handler)));
+  // The Backend API has some of the same paths. Its requests have the secret key.
+  const isBrowser = (headers: Headers) => !headers.get('authorization')?.startsWith('Bearer sk_');
+  return serve(
+    wrapHandlers(routes, (handler) => (received: ApiRequest) => handleRequest(instance, received, handler)),
+    isBrowser,
+  );
 }
 
 /**

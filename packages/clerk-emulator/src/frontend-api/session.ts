@@ -1,7 +1,10 @@
-import type { Routes } from '../http';
+import { z } from 'zod';
+import { parse, type Routes } from '../http';
 import { activeSessions, endSession, issueToken } from '../instance/accounts';
-import type { Session } from '../instance/data';
+import type { Session, User } from '../instance/data';
 import type { Instance } from '../instance/instance';
+import { publicMembershipResource } from '../instance/organization-resources';
+import { membershipsOf } from '../instance/organizations';
 import {
   browserSessionResource,
   clientResource,
@@ -11,6 +14,9 @@ import {
 import { type Browser, type BrowserRequest, requireOwnSession } from './browser';
 
 type Resource = Record<string, unknown> | null;
+
+/** An empty id selects the personal account. */
+const Touch = z.object({ active_organization_id: z.string().optional() });
 
 /**
  * Returns the routes for clients and sessions. A client is Clerk's record of a browser. The routes read and create the client
@@ -49,7 +55,10 @@ export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resour
       currentSession(instance, requireOwnSession(instance, request, request.id), request.browser),
     'POST /v1/client/sessions/:id/touch': (request) => {
       const session = requireOwnSession(instance, request, request.id);
-      const touched = sessions.put({ ...session, lastActiveAt: instance.clock.now() });
+      const { active_organization_id: active } = parse(Touch, request.body);
+      const organizationId =
+        active === undefined ? session.organizationId : ownOrganization(instance, session, active);
+      const touched = sessions.put({ ...session, organizationId, lastActiveAt: instance.clock.now() });
       return currentSession(instance, touched, request.browser);
     },
     'POST /v1/client/sessions/:id/end': end('ended'),
@@ -75,9 +84,29 @@ export function currentClient(instance: Instance, browser: Browser): Resource {
 }
 
 /** Returns the JSON object of a session for the browser. It contains a new token if the session is active. */
-function currentSession(instance: Instance, session: Session, browser: Browser): Record<string, unknown> {
+export function currentSession(
+  instance: Instance,
+  session: Session,
+  browser: Browser,
+): Record<string, unknown> {
   const user = instance.store.users.get(session.userId);
   const isActive = session.status === 'active' && user !== undefined;
+  const memberships = user ? browserMemberships(instance, user) : [];
   const token = isActive ? issueToken(instance, session, browser) : undefined;
-  return browserSessionResource(session, { user, token, now: instance.clock.now() });
+  return browserSessionResource(session, { user, memberships, token, now: instance.clock.now() });
+}
+
+/** Returns the memberships of the signed-in user. */
+export function browserMemberships(instance: Instance, user: User): Record<string, unknown>[] {
+  return membershipsOf(instance, user).map((membership) => publicMembershipResource(instance, membership));
+}
+
+/** Returns the id of an organization of the session's user, by id or slug, or null if the user is not a member of it. */
+export function ownOrganization({ store }: Instance, { userId }: Session, idOrSlug: string): string | null {
+  const membership = store.memberships.find(
+    (each) =>
+      each.userId === userId &&
+      (each.organizationId === idOrSlug || store.organizations.get(each.organizationId)?.slug === idOrSlug),
+  );
+  return membership?.organizationId ?? null;
 }

@@ -6,7 +6,7 @@ import {
   endSessionsOf,
   requireUser,
   updateUser,
-  userByEmail,
+  userByIdentifier,
 } from '../instance/accounts';
 import type { Client, SignIn, User } from '../instance/data';
 import { ApiError } from '../instance/error';
@@ -47,7 +47,12 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
       const client = browser.establish();
       requireSignedOut(instance, client);
       if (input.strategy === 'ticket') return acceptTicket(instance, client, input.ticket ?? '');
-      const begun = begin(instance, client, userByIdentifier(instance, input.identifier));
+      const begun = begin(
+        instance,
+        client,
+        requireUserByIdentifier(instance, input.identifier),
+        input.identifier,
+      );
       const user = userOf(instance, begun);
       if (user === undefined) return begun;
       if (input.password !== undefined) return enterPassword(instance, begun, user, input.password);
@@ -91,9 +96,9 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
   });
 }
 
-function userByIdentifier(instance: Instance, identifier: string | undefined): User | undefined {
+function requireUserByIdentifier(instance: Instance, identifier: string | undefined): User | undefined {
   if (identifier === undefined) return undefined;
-  const user = userByEmail(instance, identifier);
+  const user = userByIdentifier(instance, identifier);
   if (user) return user;
   throw new ApiError(422, 'form_identifier_not_found', "Couldn't find your account.", 'identifier');
 }
@@ -107,13 +112,13 @@ function acceptTicket(instance: Instance, client: Client, ticket: string): SignI
   return complete(instance, { ...begin(instance, client, user), verification }, user);
 }
 
-function begin(instance: Instance, client: Client, user: User | undefined): SignIn {
+function begin(instance: Instance, client: Client, user: User | undefined, identifier?: string): SignIn {
   if (client.signInId !== null) instance.store.signIns.delete(client.signInId);
   const signIn = instance.store.signIns.put({
     id: newId('sia'),
     clientId: client.id,
     status: user ? 'needs_first_factor' : 'needs_identifier',
-    identifier: user?.email ?? null,
+    identifier: identifier ?? user?.email ?? null,
     userId: user?.id ?? null,
     verification: null,
     createdSessionId: null,
@@ -130,6 +135,10 @@ function enterPassword(instance: Instance, signIn: SignIn, user: User, password:
 
 function sendCode(instance: Instance, signIn: SignIn, user: User, strategy: z.infer<typeof CodeStrategy>) {
   const purpose = strategy === 'email_code' ? 'sign-in' : 'password reset';
+  if (user.email === null) {
+    const message = 'The verification strategy is not valid for this account';
+    throw new ApiError(422, 'strategy_for_user_invalid', message, 'strategy');
+  }
   const verification = mailCode(instance, user.email, purpose, strategy);
   return instance.store.signIns.put({ ...signIn, status: 'needs_first_factor', verification });
 }

@@ -1,12 +1,6 @@
 import { z } from 'zod';
 import { parse, type Routes, wrapHandlers } from '../http';
-import {
-  acceptPassword,
-  createSession,
-  createUser,
-  EmailAddress,
-  requireFreeEmail,
-} from '../instance/accounts';
+import { acceptPassword, createSession, createUser, EmailAddress, requireFree } from '../instance/accounts';
 import type { Invitation, SignUp } from '../instance/data';
 import { ApiError } from '../instance/error';
 import { newId } from '../instance/ids';
@@ -106,7 +100,7 @@ function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string,
   const invitation = fields.ticket === undefined ? undefined : requireInvitation(instance, fields.ticket);
   const email = invitation?.email ?? fields.email_address ?? signUp.email;
   const isUnchanged = email === signUp.email;
-  if (email !== null) requireFreeEmail(instance, email, 'email_address');
+  if (email !== null) requireFree(instance, email, 'email_address');
   return instance.store.signUps.put({
     ...signUp,
     email,
@@ -130,7 +124,7 @@ function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
   const invitation = acceptInvitation(instance, signUp);
   const publicMetadata = invitation?.publicMetadata ?? {};
   const profile = { password, firstName, lastName, unsafeMetadata, publicMetadata };
-  const user = createUser(instance, { email, ...profile });
+  const user = createUser(instance, { emails: [email], ...profile });
   const session = createSession(instance, user, signUp.clientId);
   return instance.store.signUps.put({
     ...signUp,

@@ -3,6 +3,7 @@ import type { Session, User } from './data';
 import { ApiError, notFound } from './error';
 import { newId } from './ids';
 import type { Instance } from './instance';
+import { membershipsOf, removeMember } from './organizations';
 import { hashPassword } from './passwords';
 import { deletedUserResource, sessionEventResource, userResource } from './resources';
 import { sessionToken } from './tokens';
@@ -16,15 +17,22 @@ const SESSION_LIFE = 7 * DAY;
 /** Limits for the length of a password, in characters. `GET /v1/environment` returns the same limits to the SDK. */
 export const PASSWORD_LENGTH = { least: 8, most: 72 } as const;
 
-/** Fields of a new user. Only `email` is required. */
-export type NewUser = Pick<User, 'email'> &
-  Partial<Omit<User, 'id' | 'emailId' | 'email' | 'createdAt' | 'updatedAt' | 'lastSignInAt'>>;
+/** Fields of a new user. A user needs at least one address, phone number, wallet or user name. */
+export type NewUser = Partial<
+  Omit<User, 'id' | 'email' | 'emails' | 'phones' | 'wallets' | 'updatedAt' | 'lastSignInAt'>
+> &
+  Partial<Readonly<Record<'emails' | 'phones' | 'wallets', readonly string[]>>>;
 
-/** Creates a user and sends `user.created`. `input.password` is a hash. Throws a 422 if the e-mail address is taken. */
+/** Creates a user and sends `user.created`. `input.password` is a hash. Throws a 422 if an identifier is taken. */
 export function createUser(instance: Instance, input: NewUser): User {
-  requireFreeEmail(instance, input.email, 'email_address');
+  const { emails = [], phones = [], wallets = [], ...fields } = input;
+  for (const email of emails) requireFree(instance, email, 'email_address');
+  for (const phone of phones) requireFree(instance, phone, 'phone_number');
+  if (fields.username) requireFree(instance, fields.username, 'username');
+  const identifiers = (values: readonly string[]) => values.map((value) => ({ id: newId('idn'), value }));
   const now = instance.clock.now();
   const user = instance.store.users.put({
+    username: null,
     firstName: null,
     lastName: null,
     externalId: null,
@@ -32,12 +40,15 @@ export function createUser(instance: Instance, input: NewUser): User {
     publicMetadata: {},
     privateMetadata: {},
     unsafeMetadata: {},
-    ...input,
-    id: newId('user'),
-    emailId: newId('idn'),
-    passwordUpdatedAt: input.password ? now : null,
-    lastSignInAt: null,
+    passwordUpdatedAt: fields.password ? now : null,
     createdAt: instance.creationTime(),
+    ...fields,
+    id: newId('user'),
+    email: emails[0] ?? null,
+    emails: identifiers(emails),
+    phones: identifiers(phones),
+    wallets: identifiers(wallets),
+    lastSignInAt: null,
     updatedAt: now,
   });
   instance.webhooks.send('user.created', userResource(user));
@@ -53,20 +64,27 @@ export function updateUser(instance: Instance, user: User, changes: Partial<Omit
   return updated;
 }
 
-/** Deletes a user, ends the user's sessions, and sends `user.deleted`. */
+/** Deletes a user, ends the user's sessions and memberships, and sends `user.deleted`. */
 export function deleteUser(instance: Instance, user: User): void {
   endSessionsOf(instance, user);
+  for (const membership of membershipsOf(instance, user)) removeMember(instance, membership);
   instance.store.users.delete(user.id);
   instance.webhooks.send('user.deleted', deletedUserResource(user));
 }
 
-/** Signs a user in on a client and sends `session.created`. */
-export function createSession(instance: Instance, user: User, clientId: string): Session {
+/** Signs a user in on a client, with an active organization if given, and sends `session.created`. */
+export function createSession(
+  instance: Instance,
+  user: User,
+  clientId: string,
+  organizationId: string | null = null,
+): Session {
   const now = instance.clock.now();
   const session = instance.store.sessions.put({
     id: newId('sess'),
     userId: user.id,
     clientId,
+    organizationId,
     status: 'active',
     lastActiveAt: now,
     expireAt: now + SESSION_LIFE,
@@ -116,20 +134,32 @@ export function requireSession(instance: Instance, id: string): Session {
   return session;
 }
 
-/** Returns a new session token for the application at `origin`. `seconds` is the lifetime of the token. */
+/**
+ * Returns a new session token for the application at `origin`. `seconds` is the lifetime of the token. The token contains the
+ * active organization of the session, or another one of the user's if `organizationId` is given.
+ */
 export function issueToken(
   instance: Instance,
   session: Session,
   {
     origin,
     seconds = instance.sessionTokenSeconds,
-  }: { origin?: string | undefined; seconds?: number | undefined } = {},
+    organizationId = session.organizationId,
+  }: { origin?: string | undefined; seconds?: number | undefined; organizationId?: string | null } = {},
 ): string {
+  const membership = instance.store.memberships.find(
+    (each) => each.organizationId === organizationId && each.userId === session.userId,
+  );
   return sessionToken(instance.signingKey, session, {
     issuer: instance.publishableKey.issuer,
     seconds,
     now: instance.clock.now(),
     origin,
+    organization: membership && {
+      id: membership.organizationId,
+      role: membership.role,
+      slug: instance.store.organizations.get(membership.organizationId)?.slug,
+    },
   });
 }
 
@@ -154,21 +184,23 @@ export function requireUser(instance: Instance, id: string): User {
   return user;
 }
 
-/** Finds a user by e-mail address. Ignores case and surrounding white space. */
-export function userByEmail(instance: Instance, email: string): User | undefined {
-  const address = email.trim().toLowerCase();
-  return instance.store.users.find((user) => user.email === address);
+/** Finds a user by e-mail address, phone number or user name. Ignores case and surrounding white space. */
+export function userByIdentifier(instance: Instance, identifier: string): User | undefined {
+  const value = identifier.trim().toLowerCase();
+  return instance.store.users.find(
+    ({ emails, phones, username }) =>
+      emails.some((email) => email.value === value) ||
+      phones.some((phone) => phone.value === value) ||
+      username?.toLowerCase() === value,
+  );
 }
 
-/** Throws a 422 if a user has the e-mail address. */
-export function requireFreeEmail(instance: Instance, email: string, parameter: string): void {
-  if (userByEmail(instance, email) === undefined) return;
-  throw new ApiError(
-    422,
-    'form_identifier_exists',
-    'That email address is taken. Please try another.',
-    parameter,
-  );
+/** Throws a 422 if a user has the identifier. */
+export function requireFree(instance: Instance, identifier: string, parameter: string): void {
+  if (userByIdentifier(instance, identifier) === undefined) return;
+  const kind = parameter.replace('_', ' ');
+  const message = `That ${kind} is taken. Please try another.`;
+  throw new ApiError(422, 'form_identifier_exists', message, parameter);
 }
 
 /** Returns the hash of a password. Throws a 422 if the password is too short or too long. */

@@ -13,11 +13,20 @@ const Verification = z.object({
   expireAt: Time,
 });
 
-/** An account. `password` is a hash. */
+/** An e-mail address, a phone number or the address of a wallet, by which a user is identified. */
+const Identifier = z.object({ id: z.string(), value: z.string() });
+
+/**
+ * An account. The first identifier of each kind is the primary one, and `email` is the primary address. `password` is a hash
+ * with the name of its algorithm.
+ */
 const User = z.object({
   id: z.string(),
-  emailId: z.string(),
-  email: z.string(),
+  email: z.string().nullable(),
+  emails: z.array(Identifier),
+  phones: z.array(Identifier),
+  wallets: z.array(Identifier),
+  username: z.string().nullable(),
   firstName: z.string().nullable(),
   lastName: z.string().nullable(),
   externalId: z.string().nullable(),
@@ -52,6 +61,8 @@ const Session = z.object({
   id: z.string(),
   userId: z.string(),
   clientId: z.string(),
+  /** The active organization, which session tokens contain. */
+  organizationId: z.string().nullable(),
   status: z.enum(['active', 'ended', 'removed', 'revoked', 'expired']),
   lastActiveAt: Time,
   expireAt: Time,
@@ -113,6 +124,45 @@ const Invitation = z.object({
   updatedAt: Time,
 });
 
+/** An organization. Its members share its data in an application. */
+const Organization = z.object({
+  id: z.string(),
+  name: z.string(),
+  slug: z.string(),
+  createdBy: z.string().nullable(),
+  maxMemberships: z.number(),
+  publicMetadata: Metadata,
+  privateMetadata: Metadata,
+  createdAt: Time,
+  updatedAt: Time,
+});
+
+/** A membership of a user in an organization. The role is a key, such as `org:admin`. */
+const Membership = z.object({
+  id: z.string(),
+  organizationId: z.string(),
+  userId: z.string(),
+  role: z.string(),
+  publicMetadata: Metadata,
+  privateMetadata: Metadata,
+  createdAt: Time,
+  updatedAt: Time,
+});
+
+/** An invitation to an organization. A user with its e-mail address can accept it. */
+const OrganizationInvitation = z.object({
+  id: z.string(),
+  organizationId: z.string(),
+  email: z.string(),
+  role: z.string(),
+  inviterId: z.string().nullable(),
+  status: z.enum(['pending', 'accepted', 'revoked']),
+  publicMetadata: Metadata,
+  privateMetadata: Metadata,
+  createdAt: Time,
+  updatedAt: Time,
+});
+
 /** A mail that Clerk would have sent. The emulator only stores it. */
 const Mail = z.object({
   id: z.string(),
@@ -141,7 +191,7 @@ const Delivery = z.object({
   /** Number of failed attempts since the event was sent or last redelivered. This number selects the next retry delay. */
   failures: z.number(),
   /** Number of successful attempts that are still to be made. */
-  copies: z.number().default(1),
+  copies: z.number(),
   /** Time of the next attempt, or null if there is none. */
   nextTryAt: Time.nullable(),
   createdAt: Time,
@@ -149,7 +199,7 @@ const Delivery = z.object({
 
 /** The data file of an emulator. */
 export const Data = z.object({
-  version: z.literal(1),
+  version: z.literal(2),
   users: z.array(User),
   clients: z.array(Client),
   sessions: z.array(Session),
@@ -157,6 +207,9 @@ export const Data = z.object({
   signUps: z.array(SignUp),
   signInTokens: z.array(SignInToken),
   invitations: z.array(Invitation),
+  organizations: z.array(Organization),
+  memberships: z.array(Membership),
+  organizationInvitations: z.array(OrganizationInvitation),
   mails: z.array(Mail),
   deliveries: z.array(Delivery),
   signingKeyPem: z.string(),
@@ -170,6 +223,9 @@ export type SignIn = Readonly<z.infer<typeof SignIn>>;
 export type SignUp = Readonly<z.infer<typeof SignUp>>;
 export type SignInToken = Readonly<z.infer<typeof SignInToken>>;
 export type Invitation = Readonly<z.infer<typeof Invitation>>;
+export type Organization = Readonly<z.infer<typeof Organization>>;
+export type Membership = Readonly<z.infer<typeof Membership>>;
+export type OrganizationInvitation = Readonly<z.infer<typeof OrganizationInvitation>>;
 export type Verification = Readonly<z.infer<typeof Verification>>;
 export type Mail = Readonly<z.infer<typeof Mail>>;
 export type Delivery = Readonly<z.infer<typeof Delivery>>;

@@ -17,3 +17,9 @@ export class ApiError extends Error {
 export function notFound(what: string): ApiError {
   return new ApiError(404, 'resource_not_found', `${what} was not found.`);
 }
+
+/** Returns the error for an operation of Clerk that the emulator does not have. */
+export function notEmulated(operation: string): ApiError {
+  const message = `The emulator does not have the operation ${operation}. The README of clerk-emulator lists its operations.`;
+  return new ApiError(501, 'operation_not_emulated', message);
+}

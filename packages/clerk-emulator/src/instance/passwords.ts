@@ -1,22 +1,47 @@
-import { randomBytes, scryptSync, timingSafeEqual } from 'node:crypto';
+import { createHash, randomBytes, scryptSync, timingSafeEqual } from 'node:crypto';
+import bcrypt from 'bcryptjs';
+import { ApiError } from './error';
 
 const HASH_BYTES = 32;
 
+/** Hashers of `password_hasher` whose digests the emulator can verify, each with a function that verifies a password. */
+const HASHERS = new Map<string, (password: string, digest: string) => boolean>([
+  [
+    'scrypt',
+    (password, digest) => {
+      const [salt = '', hash = ''] = digest.split(':');
+      const bytes = scryptSync(password, Buffer.from(salt, 'base64'), HASH_BYTES);
+      return timingSafeEqual(bytes, Buffer.from(hash, 'base64'));
+    },
+  ],
+  ['bcrypt', bcrypt.compareSync],
+  ['md5', (password, digest) => createHash('md5').update(password).digest('hex') === digest],
+  ['sha256', (password, digest) => createHash('sha256').update(password).digest('hex') === digest],
+]);
+
 /**
- * Returns a salted scrypt hash as `salt:hash` in base64. The function is synchronous, so that no other request runs while a
+ * Returns a salted hash with the name of its algorithm. The function is synchronous, so that no other request runs while a
  * handler checks that an email address is free, hashes the password and creates the user.
  */
 export function hashPassword(password: string): string {
   const salt = randomBytes(16);
-  return `${salt.toString('base64')}:${scryptSync(password, salt, HASH_BYTES).toString('base64')}`;
+  const hash = scryptSync(password, salt, HASH_BYTES).toString('base64');
+  return importDigest('scrypt', `${salt.toString('base64')}:${hash}`);
 }
 
-/** Returns true if `hashed` was made from `password`. Returns false if `hashed` is null. */
+/** Returns the stored form of a digest that another system has made. */
+export const importDigest = (hasher: string, digest: string) => `${hasher}:${digest}`;
+
+/**
+ * Returns true if `hashed` was made from `password`. Returns false if `hashed` is null. Throws a 422 if the emulator does not
+ * have the algorithm.
+ */
 export function passwordMatches(password: string, hashed: string | null): boolean {
-  const [salt, hash] = hashed?.split(':') ?? [];
-  if (salt === undefined || hash === undefined) return false;
-  return timingSafeEqual(
-    scryptSync(password, Buffer.from(salt, 'base64'), HASH_BYTES),
-    Buffer.from(hash, 'base64'),
-  );
+  const [, hasher = '', digest = ''] = /^(\w+):(.*)$/s.exec(hashed ?? '') ?? [];
+  if (hashed === null) return false;
+  const verify = HASHERS.get(hasher);
+  if (verify) return verify(password, digest);
+  const known = [...HASHERS.keys()].join(', ');
+  const message = `The emulator cannot verify the password hasher ${hasher}. It can verify ${known}.`;
+  throw new ApiError(422, 'hasher_not_emulated', message, 'password');
 }

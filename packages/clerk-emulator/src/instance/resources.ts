@@ -1,7 +1,7 @@
 import type { Client, Invitation, Session, SignIn, SignInToken, SignUp, User, Verification } from './data';
 
 /** A JSON object in Clerk's format. */
-type Resource = Record<string, unknown>;
+export type Resource = Record<string, unknown>;
 
 const MINUTE = 60_000;
 
@@ -12,8 +12,8 @@ const VERIFICATION_OBJECTS = {
   ticket: 'verification_ticket',
 } as const;
 
-/** Avatar of every user. It is inline, so pages do not load it from another host. */
-const AVATAR = `data:image/svg+xml,${encodeURIComponent(
+/** Image of every user and organization. It is inline, so pages do not load it from another host. */
+export const AVATAR = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" fill="#8a8f98"/><circle cx="16" cy="12" r="6" fill="#fff"/><path d="M4 32a12 12 0 0 1 24 0" fill="#fff"/></svg>',
 )}`;
 
@@ -23,28 +23,39 @@ export function userResource(user: User): Resource {
 }
 
 /** A user in responses of the Frontend API, without the private metadata. */
-export function publicUserResource(user: User): Resource {
+export function publicUserResource(user: User, memberships: readonly Resource[] = []): Resource {
+  const { emails, phones, wallets } = user;
   return {
     id: user.id,
     object: 'user',
     external_id: user.externalId,
-    username: null,
+    username: user.username,
     first_name: user.firstName,
     last_name: user.lastName,
     image_url: AVATAR,
     profile_image_url: AVATAR,
     has_image: false,
-    primary_email_address_id: user.emailId,
-    primary_phone_number_id: null,
-    primary_web3_wallet_id: null,
-    email_addresses: [emailAddressResource(user)],
-    phone_numbers: [],
-    web3_wallets: [],
+    primary_email_address_id: emails[0]?.id ?? null,
+    primary_phone_number_id: phones[0]?.id ?? null,
+    primary_web3_wallet_id: wallets[0]?.id ?? null,
+    email_addresses: emailAddressResources(user),
+    phone_numbers: phones.map(({ id, value }) => ({
+      ...identifierResource(user, id, 'phone_number', 'phone_code'),
+      phone_number: value,
+      reserved_for_second_factor: false,
+      default_second_factor: false,
+      reserved: false,
+      linked_to: [],
+    })),
+    web3_wallets: wallets.map(({ id, value }) => ({
+      ...identifierResource(user, id, 'web3_wallet', 'admin'),
+      web3_wallet: value,
+    })),
     external_accounts: [],
     enterprise_accounts: [],
     saml_accounts: [],
     passkeys: [],
-    organization_memberships: [],
+    organization_memberships: memberships,
     password_enabled: user.password !== null,
     password_last_updated_at: user.passwordUpdatedAt,
     totp_enabled: false,
@@ -61,7 +72,7 @@ export function publicUserResource(user: User): Resource {
     deprovisioned: false,
     lockout_expires_in_seconds: null,
     verification_attempts_remaining: 100,
-    create_organization_enabled: false,
+    create_organization_enabled: true,
     delete_self_enabled: true,
     legal_accepted_at: null,
     created_at: Math.floor(user.createdAt),
@@ -69,24 +80,32 @@ export function publicUserResource(user: User): Resource {
   };
 }
 
-/** The only address of a user. It is always verified. */
-export function emailAddressResource(user: User): Resource {
-  return {
-    id: user.emailId,
-    object: 'email_address',
-    email_address: user.email,
+/** The e-mail addresses of a user, the primary address first. */
+export function emailAddressResources(user: User): Resource[] {
+  return user.emails.map(({ id, value }) => ({
+    ...identifierResource(user, id, 'email_address', 'email_code'),
+    email_address: value,
     reserved: false,
     linked_to: [],
     matches_sso_connection: false,
+  }));
+}
+
+/** The fields that all identifiers of a user share. Each identifier is verified. */
+function identifierResource(user: User, id: string, object: string, strategy: string): Resource {
+  const createdAt = Math.floor(user.createdAt);
+  return {
+    id,
+    object,
     verification: {
-      object: 'verification_otp',
+      object: strategy === 'admin' ? 'verification_admin' : 'verification_otp',
       status: 'verified',
-      strategy: 'email_code',
+      strategy,
       attempts: 1,
-      expire_at: Math.floor(user.createdAt),
+      expire_at: createdAt,
     },
-    created_at: Math.floor(user.createdAt),
-    updated_at: Math.floor(user.createdAt),
+    created_at: createdAt,
+    updated_at: createdAt,
   };
 }
 
@@ -104,7 +123,7 @@ export function sessionResource(session: Session): Resource {
     status: session.status,
     user_id: session.userId,
     client_id: session.clientId,
-    last_active_organization_id: null,
+    last_active_organization_id: session.organizationId,
     actor: null,
     last_active_at: session.lastActiveAt,
     expire_at: session.expireAt,
@@ -170,16 +189,21 @@ function sessionBase(session: Session): Resource {
 /** A session in responses of the Frontend API, with its user and, while it is active, a token for the browser. */
 export function browserSessionResource(
   session: Session,
-  more: { readonly user: User | undefined; readonly token: string | undefined; readonly now: number },
+  more: {
+    readonly user: User | undefined;
+    readonly memberships: readonly Resource[];
+    readonly token: string | undefined;
+    readonly now: number;
+  },
 ): Resource {
   const { user, token } = more;
   return {
     ...sessionBase(session),
     last_active_token: token === undefined ? null : { object: 'token', jwt: token },
-    last_active_organization_id: null,
+    last_active_organization_id: session.organizationId,
     // Minutes since the sign-in, and -1 because users of the emulator have no second factor.
     factor_verification_age: [Math.floor((more.now - session.createdAt) / MINUTE), -1],
-    ...(user === undefined ? {} : { user: publicUserResource(user) }),
+    ...(user === undefined ? {} : { user: publicUserResource(user, more.memberships) }),
     public_user_data: user ? publicUserData(user) : null,
     created_at: session.createdAt,
     updated_at: session.updatedAt,
@@ -297,26 +321,26 @@ function userData(user: User): Resource {
   return { first_name: user.firstName, last_name: user.lastName, image_url: AVATAR, has_image: false };
 }
 
-function publicUserData(user: User): Resource {
-  return { ...userData(user), identifier: user.email, user_id: user.id };
+/** What other members of an organization see of a user. */
+export function publicUserData(user: User): Resource {
+  const identifier = user.email ?? user.phones[0]?.value ?? user.username ?? '';
+  return {
+    ...userData(user),
+    profile_image_url: AVATAR,
+    identifier,
+    username: user.username,
+    user_id: user.id,
+  };
 }
 
 function firstFactors(user: User): Resource[] {
-  if (user.password === null) return signInFactors(user);
-  return [...signInFactors(user), { ...codeFactor(user), strategy: 'reset_password_email_code' }];
-}
-
-function signInFactors(user: User): Resource[] {
-  return user.password === null ? [codeFactor(user)] : [{ strategy: 'password' }, codeFactor(user)];
-}
-
-function codeFactor(user: User): Resource {
-  return {
-    strategy: 'email_code',
-    email_address_id: user.emailId,
-    safe_identifier: user.email,
-    primary: true,
-  };
+  const [email] = user.emails;
+  const code = email && { email_address_id: email.id, safe_identifier: email.value, primary: true };
+  return [
+    ...(user.password === null ? [] : [{ strategy: 'password' }]),
+    ...(code ? [{ strategy: 'email_code', ...code }] : []),
+    ...(code && user.password !== null ? [{ strategy: 'reset_password_email_code', ...code }] : []),
+  ];
 }
 
 function verificationResource(verification: Verification | null): Resource | null {

@@ -7,6 +7,9 @@ import {
   type Delivery,
   type Invitation,
   type Mail,
+  type Membership,
+  type Organization,
+  type OrganizationInvitation,
   type Session,
   type SignIn,
   type SignInToken,
@@ -35,6 +38,9 @@ export interface Store {
   readonly signUps: Table<SignUp>;
   readonly signInTokens: Table<SignInToken>;
   readonly invitations: Table<Invitation>;
+  readonly organizations: Table<Organization>;
+  readonly memberships: Table<Membership>;
+  readonly organizationInvitations: Table<OrganizationInvitation>;
   readonly mails: Table<Mail>;
   readonly deliveries: Table<Delivery>;
   /** Calls the listener after changes, at most once per event loop iteration. The returned function removes the listener. */
@@ -86,12 +92,15 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
     signUps: table(data?.signUps, changed),
     signInTokens: table(data?.signInTokens, changed),
     invitations: table(data?.invitations, changed),
+    organizations: table(data?.organizations, changed),
+    memberships: table(data?.memberships, changed),
+    organizationInvitations: table(data?.organizationInvitations, changed),
     mails: table(data?.mails, changed),
     deliveries: table(data?.deliveries, changed),
   };
 
   const rows = () => ({
-    version: 1,
+    version: 2,
     ...Object.fromEntries(Object.entries(tables).map(([name, { all }]) => [name, all()])),
   });
 
@@ -164,9 +173,12 @@ async function readDataFile(file: string): Promise<Data | undefined> {
   try {
     return Data.parse(JSON.parse(text));
   } catch (cause) {
-    throw new Error(`${file} does not contain data of the emulator. Delete it to start without data.`, {
-      cause,
-    });
+    throw new Error(
+      `${file} does not contain data of this version of the emulator. Delete it to start without data.`,
+      {
+        cause,
+      },
+    );
   }
 }
 

@@ -55,8 +55,16 @@ export function jwks(key: SigningKey): { keys: Record<string, unknown>[] } {
 export function sessionToken(
   key: SigningKey,
   session: { readonly id: string; readonly userId: string; readonly createdAt: number },
-  token: { issuer: string; seconds: number; now: number; origin: string | undefined },
+  token: {
+    readonly issuer: string;
+    readonly seconds: number;
+    readonly now: number;
+    readonly origin: string | undefined;
+    /** The active organization of the session. */
+    readonly organization?: { id: string; role: string; slug: string | undefined } | undefined;
+  },
 ): string {
+  const { organization } = token;
   const issuedAt = Math.floor(token.now / 1000);
   const claims = {
     ...(token.origin === undefined ? {} : { azp: token.origin }),
@@ -67,6 +75,9 @@ export function sessionToken(
     iss: token.issuer,
     jti: randomBytes(10).toString('hex'),
     nbf: issuedAt - 10,
+    ...(organization && {
+      o: { id: organization.id, rol: organization.role.replace(/^org:/, ''), slg: organization.slug },
+    }),
     sid: session.id,
     sts: 'active',
     sub: session.userId,

@@ -1,0 +1,167 @@
+import { z } from 'zod';
+import { parse, type Routes } from '../http';
+import { EmailAddress, requireUser } from '../instance/accounts';
+import type { Membership, Organization, OrganizationInvitation, User } from '../instance/data';
+import { ApiError, notFound } from '../instance/error';
+import type { Instance } from '../instance/instance';
+import {
+  publicInvitationResource,
+  publicMembershipResource,
+  publicOrganizationResource,
+  roleResources,
+} from '../instance/organization-resources';
+import {
+  ADMIN,
+  addMember,
+  closeInvitation,
+  createOrganization,
+  deletedResource,
+  deleteOrganization,
+  findMembership,
+  inviteToOrganization,
+  membershipsOf,
+  membersOf,
+  removeMember,
+  requireMembership,
+  requireOrganization,
+  updateMember,
+  updateOrganization,
+} from '../instance/organizations';
+import { type BrowserRequest, requireSignedIn } from './browser';
+
+const Fields = z.object({ name: z.string().min(1), slug: z.string().min(1).optional() });
+const Role = z.object({ role: z.string() });
+const NewMember = z.object({ user_id: z.string(), role: z.string() });
+/** A form has one field for each address. */
+const Invitees = z.object({
+  email_address: z.preprocess((value) => [value].flat(), z.array(EmailAddress).min(1)),
+  role: z.string(),
+});
+const Page = z.object({
+  limit: z.coerce.number().int().min(1).default(10),
+  offset: z.coerce.number().int().min(0).default(0),
+});
+
+/** Returns the routes for organizations, their members and invitations. Only members can read, and only admins can change them. */
+export function organizationRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
+  const { store } = instance;
+  const asMember = (request: BrowserRequest) => {
+    const { user } = requireSignedIn(instance, request);
+    const organization = requireOrganization(instance, request.id);
+    return { user, organization, membership: requireMembership(instance, organization, user.id) };
+  };
+  const asAdmin = (request: BrowserRequest) => {
+    const found = asMember(request);
+    if (found.membership.role === ADMIN) return found;
+    throw new ApiError(403, 'missing_permission', 'Only admins of the organization can do this.');
+  };
+  const shown = (organization: Organization) => publicOrganizationResource(instance, organization);
+  const member = (membership: Membership) => publicMembershipResource(instance, membership);
+  const pending = ({ id }: Organization) =>
+    store.organizationInvitations
+      .all()
+      .filter(({ organizationId, status }) => organizationId === id && status === 'pending');
+  const invite = (request: BrowserRequest) => {
+    const { user, organization } = asAdmin(request);
+    const { email_address, role } = parse(Invitees, request.body);
+    return email_address.map((email) =>
+      publicInvitationResource(
+        inviteToOrganization(instance, organization, { email, role, inviterId: user.id }),
+      ),
+    );
+  };
+  const openInvitations = ({ emails }: User) =>
+    store.organizationInvitations
+      .all()
+      .filter(({ status, email }) => status === 'pending' && emails.some(({ value }) => value === email));
+  const withOrganization = (invitation: OrganizationInvitation) => {
+    const { id, name, slug } = requireOrganization(instance, invitation.organizationId);
+    const organization = { id, name, slug, has_image: false };
+    return { ...publicInvitationResource(invitation), public_organization_data: organization };
+  };
+  return {
+    'POST /v1/organizations': (request) => {
+      const { user } = requireSignedIn(instance, request);
+      const { name, slug } = parse(Fields, request.body);
+      return shown(createOrganization(instance, { name, creator: user, ...(slug && { slug }) }));
+    },
+    'GET /v1/organizations/:id': (request) => shown(asMember(request).organization),
+    'PATCH /v1/organizations/:id': (request) => {
+      const { organization } = asAdmin(request);
+      const { name = organization.name, slug = organization.slug } = parse(Fields.partial(), request.body);
+      return shown(updateOrganization(instance, organization, { name, slug }));
+    },
+    'DELETE /v1/organizations/:id': (request) => {
+      const { organization } = asAdmin(request);
+      deleteOrganization(instance, organization);
+      return deletedResource(organization.id, 'organization');
+    },
+    'GET /v1/organizations/:id/roles': (request) => {
+      asMember(request);
+      return page(request, roleResources);
+    },
+    'GET /v1/organizations/:id/memberships': (request) => {
+      const { searchParams } = request.url;
+      const roles = [...searchParams.getAll('role'), ...searchParams.getAll('role[]')];
+      const members = membersOf(instance, asMember(request).organization);
+      return page(
+        request,
+        members.filter(({ role }) => roles.length === 0 || roles.includes(role)).map(member),
+      );
+    },
+    'POST /v1/organizations/:id/memberships': (request) => {
+      const { organization } = asAdmin(request);
+      const { user_id, role } = parse(NewMember, request.body);
+      return member(addMember(instance, organization, { user: requireUser(instance, user_id), role }));
+    },
+    'PATCH /v1/organizations/:id/memberships/:otherId': (request) => {
+      const membership = requireMembership(instance, asAdmin(request).organization, request.otherId);
+      return member(updateMember(instance, membership, parse(Role, request.body)));
+    },
+    'DELETE /v1/organizations/:id/memberships/:otherId': (request) => {
+      const membership = requireMembership(instance, asAdmin(request).organization, request.otherId);
+      removeMember(instance, membership);
+      return member(membership);
+    },
+    'GET /v1/organizations/:id/invitations': (request) =>
+      page(request, pending(asMember(request).organization).map(publicInvitationResource)),
+    'POST /v1/organizations/:id/invitations': (request) => invite(request)[0],
+    'POST /v1/organizations/:id/invitations/bulk': invite,
+    'POST /v1/organizations/:id/invitations/:otherId/revoke': (request) => {
+      const invitation = pending(asAdmin(request).organization).find(({ id }) => id === request.otherId);
+      if (invitation === undefined) throw notFound('The invitation');
+      return publicInvitationResource(closeInvitation(instance, invitation, 'revoked'));
+    },
+    'GET /v1/me/organization_memberships': (request) =>
+      page(request, membershipsOf(instance, requireSignedIn(instance, request).user).map(member)),
+    'DELETE /v1/me/organization_memberships/:id': (request) => {
+      const { membership } = asMember(request);
+      removeMember(instance, membership);
+      return deletedResource(membership.id, 'organization_membership');
+    },
+    'GET /v1/me/organization_invitations': (request) => {
+      const { user } = requireSignedIn(instance, request);
+      return page(request, openInvitations(user).map(withOrganization));
+    },
+    'POST /v1/me/organization_invitations/:id/accept': (request) => {
+      const { user } = requireSignedIn(instance, request);
+      const invitation = openInvitations(user).find(({ id }) => id === request.id);
+      if (invitation === undefined) throw notFound('The invitation');
+      const organization = requireOrganization(instance, invitation.organizationId);
+      const accepted = closeInvitation(instance, invitation, 'accepted');
+      if (!findMembership(instance, organization, user.id)) {
+        addMember(instance, organization, { user, role: invitation.role });
+      }
+      return withOrganization(accepted);
+    },
+    'GET /v1/me/organization_suggestions': (request) => {
+      requireSignedIn(instance, request);
+      return page(request, []);
+    },
+  };
+}
+
+function page({ url }: BrowserRequest, rows: readonly unknown[]) {
+  const { limit, offset } = parse(Page, Object.fromEntries(url.searchParams));
+  return { data: rows.slice(offset, offset + limit), total_count: rows.length };
+}

@@ -1,0 +1,130 @@
+import type { Membership, Organization, OrganizationInvitation } from './data';
+import type { Instance } from './instance';
+import { AVATAR, publicUserData, type Resource } from './resources';
+
+const READ_MEMBERS = 'org:sys_memberships:read';
+/** The system permissions of each role. A custom role has those of a member. */
+const PERMISSIONS = new Map([
+  [
+    'org:admin',
+    [
+      ...['org:sys_profile:manage', 'org:sys_profile:delete', 'org:sys_memberships:manage', READ_MEMBERS],
+      ...['org:sys_domains:read', 'org:sys_domains:manage'],
+    ],
+  ],
+  ['org:member', [READ_MEMBERS]],
+]);
+
+const permissionsOf = (role: string) => PERMISSIONS.get(role) ?? [READ_MEMBERS];
+/** Returns the name of a role, such as `Admin` for `org:admin`. */
+const roleName = (role: string) => role.replace(/^org:/, '').replace(/^./, (letter) => letter.toUpperCase());
+
+/** The roles of an organization, with their permissions. */
+export const roleResources: readonly Resource[] = [...PERMISSIONS].map(([key, permissions]) => ({
+  object: 'role',
+  id: `role_${key.slice(4)}`,
+  key,
+  name: roleName(key),
+  description: `The role ${roleName(key)}`,
+  is_creator_eligible: key === 'org:admin',
+  permissions: permissions.map((permission) => ({
+    object: 'permission',
+    id: `perm_${permission}`,
+    key: permission,
+    name: permission,
+    description: permission,
+    type: 'system',
+    created_at: 0,
+    updated_at: 0,
+  })),
+  created_at: 0,
+  updated_at: 0,
+}));
+
+/** An organization in responses of the Backend API and in events. */
+export function organizationResource(instance: Instance, organization: Organization): Resource {
+  const { createdBy } = organization;
+  return {
+    ...publicOrganizationResource(instance, organization),
+    private_metadata: organization.privateMetadata,
+    ...(createdBy !== null && { created_by: createdBy }),
+  };
+}
+
+/** An organization in responses of the Frontend API, without the private metadata. */
+export function publicOrganizationResource({ store }: Instance, organization: Organization): Resource {
+  const isOwn = ({ organizationId }: Membership | OrganizationInvitation) =>
+    organizationId === organization.id;
+  return {
+    object: 'organization',
+    id: organization.id,
+    name: organization.name,
+    slug: organization.slug,
+    image_url: AVATAR,
+    has_image: false,
+    members_count: store.memberships.all().filter(isOwn).length,
+    pending_invitations_count: store.organizationInvitations
+      .all()
+      .filter((each) => isOwn(each) && each.status === 'pending').length,
+    max_allowed_memberships: organization.maxMemberships,
+    admin_delete_enabled: true,
+    public_metadata: organization.publicMetadata,
+    created_at: organization.createdAt,
+    updated_at: organization.updatedAt,
+  };
+}
+
+/** A membership in responses of the Backend API and in events. */
+export function membershipResource(instance: Instance, membership: Membership): Resource {
+  const organization = instance.store.organizations.get(membership.organizationId);
+  return {
+    ...publicMembershipResource(instance, membership),
+    private_metadata: membership.privateMetadata,
+    organization: organization && organizationResource(instance, organization),
+  };
+}
+
+/** A membership in responses of the Frontend API. */
+export function publicMembershipResource(instance: Instance, membership: Membership): Resource {
+  const { users, organizations } = instance.store;
+  const [user, organization] = [users.get(membership.userId), organizations.get(membership.organizationId)];
+  return {
+    object: 'organization_membership',
+    id: membership.id,
+    role: membership.role,
+    role_name: roleName(membership.role),
+    permissions: permissionsOf(membership.role),
+    public_metadata: membership.publicMetadata,
+    organization: organization && publicOrganizationResource(instance, organization),
+    public_user_data: user && publicUserData(user),
+    created_at: membership.createdAt,
+    updated_at: membership.updatedAt,
+  };
+}
+
+/** An invitation in events. */
+export function invitationEvent(invitation: OrganizationInvitation): Resource {
+  return {
+    ...publicInvitationResource(invitation),
+    private_metadata: invitation.privateMetadata,
+    inviter_id: invitation.inviterId,
+  };
+}
+
+/** An invitation in responses of the Frontend API. */
+export function publicInvitationResource(invitation: OrganizationInvitation): Resource {
+  return {
+    object: 'organization_invitation',
+    id: invitation.id,
+    organization_id: invitation.organizationId,
+    email_address: invitation.email,
+    role: invitation.role,
+    role_name: roleName(invitation.role),
+    status: invitation.status,
+    public_metadata: invitation.publicMetadata,
+    url: null,
+    expires_at: null,
+    created_at: invitation.createdAt,
+    updated_at: invitation.updatedAt,
+  };
+}

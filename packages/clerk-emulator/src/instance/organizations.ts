@@ -1,0 +1,203 @@
+import type { Membership, Organization, OrganizationInvitation, User } from './data';
+import { ApiError, notFound } from './error';
+import { newId } from './ids';
+import type { Instance } from './instance';
+import { invitationEvent, membershipResource, organizationResource } from './organization-resources';
+
+export const ADMIN = 'org:admin';
+
+/** Fields that a request may set. */
+export type OrganizationFields = Partial<
+  Pick<Organization, 'name' | 'slug' | 'maxMemberships' | 'publicMetadata' | 'privateMetadata'>
+>;
+
+/**
+ * Creates an organization and sends `organization.created`. The creator becomes an admin. Without a slug, the slug is made from
+ * the name. Throws a 422 if the slug is taken.
+ */
+export function createOrganization(
+  instance: Instance,
+  { name, creator, slug, ...fields }: OrganizationFields & { name: string; creator: User | undefined },
+): Organization {
+  const { organizations } = instance.store;
+  const now = instance.clock.now();
+  const id = newId('org');
+  const named = name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '');
+  const isTaken = organizations.find((each) => each.slug === named) !== undefined;
+  const made = named === '' || isTaken ? `${named}-${id.slice(-8).toLowerCase()}` : named;
+  if (slug !== undefined) requireFreeSlug(instance, slug);
+  const organization = organizations.put({
+    maxMemberships: 5,
+    publicMetadata: {},
+    privateMetadata: {},
+    ...fields,
+    id,
+    name,
+    slug: slug ?? made,
+    createdBy: creator?.id ?? null,
+    createdAt: now,
+    updatedAt: now,
+  });
+  instance.webhooks.send('organization.created', organizationResource(instance, organization));
+  if (creator) addMember(instance, organization, { user: creator, role: ADMIN });
+  return organization;
+}
+
+/** Changes an organization and sends `organization.updated`. Throws a 422 if the new slug is taken. */
+export function updateOrganization(
+  instance: Instance,
+  organization: Organization,
+  changes: OrganizationFields,
+): Organization {
+  if (changes.slug !== undefined && changes.slug !== organization.slug)
+    requireFreeSlug(instance, changes.slug);
+  const updatedAt = instance.clock.now();
+  const updated = instance.store.organizations.put({ ...organization, ...changes, updatedAt });
+  instance.webhooks.send('organization.updated', organizationResource(instance, updated));
+  return updated;
+}
+
+/** Deletes an organization and its memberships, and sends `organization.deleted`. */
+export function deleteOrganization(instance: Instance, organization: Organization): void {
+  for (const membership of membersOf(instance, organization)) removeMember(instance, membership);
+  instance.store.organizations.delete(organization.id);
+  instance.webhooks.send('organization.deleted', deletedResource(organization.id, 'organization'));
+}
+
+export const deletedResource = (id: string, object: string) => ({ id, object, deleted: true });
+
+/** Makes a user a member and sends `organizationMembership.created`. Throws a 400 if the user is a member. */
+export function addMember(
+  instance: Instance,
+  organization: Organization,
+  { user, role }: { user: User; role: string },
+): Membership {
+  if (findMembership(instance, organization, user.id)) {
+    throw new ApiError(400, 'already_a_member_in_organization', 'The user is already a member.', 'user_id');
+  }
+  const now = instance.clock.now();
+  const membership = instance.store.memberships.put({
+    id: newId('orgmem'),
+    organizationId: organization.id,
+    userId: user.id,
+    role,
+    publicMetadata: {},
+    privateMetadata: {},
+    createdAt: now,
+    updatedAt: now,
+  });
+  instance.webhooks.send('organizationMembership.created', membershipResource(instance, membership));
+  return membership;
+}
+
+/** Changes a membership and sends `organizationMembership.updated`. */
+export function updateMember(
+  instance: Instance,
+  membership: Membership,
+  changes: Partial<Pick<Membership, 'role' | 'publicMetadata' | 'privateMetadata'>>,
+): Membership {
+  const updatedAt = instance.clock.now();
+  const updated = instance.store.memberships.put({ ...membership, ...changes, updatedAt });
+  instance.webhooks.send('organizationMembership.updated', membershipResource(instance, updated));
+  return updated;
+}
+
+/** Ends a membership and sends `organizationMembership.deleted`. The user's sessions lose the active organization. */
+export function removeMember(instance: Instance, membership: Membership): void {
+  const { userId, organizationId } = membership;
+  const { memberships, sessions } = instance.store;
+  const resource = membershipResource(instance, membership);
+  memberships.delete(membership.id);
+  for (const session of sessions.all()) {
+    if (session.userId === userId && session.organizationId === organizationId)
+      sessions.put({ ...session, organizationId: null });
+  }
+  instance.webhooks.send('organizationMembership.deleted', resource);
+}
+
+/** Invites an e-mail address and sends `organizationInvitation.created`. */
+export function inviteToOrganization(
+  instance: Instance,
+  organization: Organization,
+  input: Pick<OrganizationInvitation, 'email' | 'role' | 'inviterId'> &
+    Partial<Pick<OrganizationInvitation, 'publicMetadata' | 'privateMetadata'>>,
+): OrganizationInvitation {
+  const now = instance.clock.now();
+  const invitation = instance.store.organizationInvitations.put({
+    publicMetadata: {},
+    privateMetadata: {},
+    ...input,
+    id: newId('orginv'),
+    organizationId: organization.id,
+    status: 'pending',
+    createdAt: now,
+    updatedAt: now,
+  });
+  instance.webhooks.send('organizationInvitation.created', invitationEvent(invitation));
+  return invitation;
+}
+
+/**
+ * Sets the status of a pending invitation and sends `organizationInvitation.accepted` or `.revoked`. Throws a 400 if the
+ * invitation is not pending.
+ */
+export function closeInvitation(
+  instance: Instance,
+  invitation: OrganizationInvitation,
+  status: 'accepted' | 'revoked',
+): OrganizationInvitation {
+  if (invitation.status !== 'pending') {
+    const message = `The invitation is already ${invitation.status}.`;
+    throw new ApiError(400, 'organization_invitation_not_pending', message);
+  }
+  const updatedAt = instance.clock.now();
+  const closed = instance.store.organizationInvitations.put({ ...invitation, status, updatedAt });
+  instance.webhooks.send(`organizationInvitation.${status}`, invitationEvent(closed));
+  return closed;
+}
+
+/** Finds an organization by id or slug. Throws a 404 if there is none. */
+export function requireOrganization({ store }: Instance, idOrSlug: string): Organization {
+  const found =
+    store.organizations.get(idOrSlug) ?? store.organizations.find(({ slug }) => slug === idOrSlug);
+  if (found) return found;
+  throw notFound(`Organization ${idOrSlug}`);
+}
+
+/** Returns the memberships of an organization, oldest first. */
+export function membersOf({ store }: Instance, { id }: Organization): Membership[] {
+  return store.memberships.all().filter(({ organizationId }) => organizationId === id);
+}
+
+/** Returns the memberships of a user, oldest first. */
+export function membershipsOf({ store }: Instance, { id }: User): Membership[] {
+  return store.memberships.all().filter(({ userId }) => userId === id);
+}
+
+export function findMembership(
+  instance: Instance,
+  { id }: Organization,
+  userId: string,
+): Membership | undefined {
+  return instance.store.memberships.find((each) => each.organizationId === id && each.userId === userId);
+}
+
+/** Returns the membership of a user. Throws a 404 if the user is not a member. */
+export function requireMembership(
+  instance: Instance,
+  organization: Organization,
+  userId: string,
+): Membership {
+  const membership = findMembership(instance, organization, userId);
+  if (membership) return membership;
+  throw notFound(`Membership of ${userId}`);
+}
+
+function requireFreeSlug({ store }: Instance, slug: string): void {
+  if (store.organizations.find((each) => each.slug === slug) === undefined) return;
+  const message = `The slug ${slug} is already taken. Please choose another.`;
+  throw new ApiError(422, 'form_identifier_exists', message, 'slug');
+}

@@ -1,0 +1,150 @@
+import { createClerkClient, verifyToken } from '@clerk/backend';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { developmentBrowser } from './helpers/development-browser';
+import { SECRET_KEY, startProvider } from './helpers/emulator';
+import { stopAfterAll } from './helpers/stop';
+
+const provider = stopAfterAll(await startProvider());
+const { organizations, users } = createClerkClient({
+  secretKey: SECRET_KEY,
+  apiUrl: provider.url,
+  telemetry: { disabled: true },
+});
+const newUser = (name: string) =>
+  provider.createUser({ email: `${name}@org.example`, password: 'correct horse' });
+const errorOf = (promise: Promise<unknown>) => promise.catch((error: unknown) => error);
+
+/** Creates a user and signs the user in. `call` returns the `response` of a call to the Frontend API. */
+async function signedIn(name: string) {
+  const { id, email } = newUser(name);
+  const browser = await developmentBrowser(provider);
+  const { response } = await browser.signIn(email ?? '', { password: 'correct horse' });
+  const session = `/v1/client/sessions/${response?.created_session_id}`;
+  const Rows = z.array(z.looseObject({})).optional();
+  const Row = z.looseObject({ id: z.string().optional(), data: Rows, organization_memberships: Rows });
+  const call = async (method: string, path: string, fields: Record<string, string> = {}) => {
+    const { status, body } = await browser.call(method, path, fields);
+    return { status, ...z.object({ response: Row.optional() }).parse(body).response };
+  };
+  const claims = async (fields: Record<string, string> = {}) => {
+    const { body } = await browser.call('POST', `${session}/tokens`, fields);
+    const { jwt } = z.object({ jwt: z.string() }).parse(body);
+    return verifyToken(jwt, { jwtKey: provider.publicKeyPem });
+  };
+  return { id, email: email ?? '', session, browser, call, claims };
+}
+
+/** Returns the types of the events that a function causes. */
+async function eventsOf(cause: () => Promise<unknown>): Promise<string[]> {
+  const before = provider.webhooks.list().length;
+  await cause();
+  return provider.webhooks
+    .list()
+    .slice(before)
+    .map(({ type }) => type);
+}
+
+test('The Backend API creates, lists, changes and deletes organizations, and sends an event for each change', async () => {
+  const { id: createdBy } = newUser('creator');
+  let id = '';
+  const created = await eventsOf(async () => {
+    const organization = await organizations.createOrganization({ name: 'Ada & Co.', createdBy });
+    id = organization.id;
+    expect(organization).toMatchObject({ slug: 'ada-co', createdBy, name: 'Ada & Co.' });
+  });
+  expect(created).toEqual(['organization.created', 'organizationMembership.created']);
+  expect((await organizations.getOrganization({ slug: 'ada-co' })).id).toBe(id);
+  const found = await organizations.getOrganizationList({ query: 'ada', includeMembersCount: true });
+  expect(found).toMatchObject({ totalCount: 1, data: [{ id, membersCount: 1 }] });
+  const updated = await eventsOf(async () => {
+    await organizations.updateOrganization(id, { name: 'Ada' });
+    await organizations.updateOrganizationMetadata(id, { publicMetadata: { plan: 'pro' } });
+  });
+  expect(updated).toEqual(['organization.updated', 'organization.updated']);
+  expect(await organizations.getOrganization({ organizationId: id })).toMatchObject({
+    name: 'Ada',
+    publicMetadata: { plan: 'pro' },
+  });
+  const taken = await errorOf(organizations.createOrganization({ name: 'Other', createdBy, slug: 'ada-co' }));
+  expect(taken).toMatchObject({ status: 422, errors: [{ meta: { paramName: 'slug' } }] });
+  expect(await eventsOf(() => organizations.deleteOrganization(id))).toEqual([
+    'organizationMembership.deleted',
+    'organization.deleted',
+  ]);
+  expect(await errorOf(organizations.getOrganization({ organizationId: id }))).toMatchObject({ status: 404 });
+});
+
+test('The Backend API adds, changes and removes members', async () => {
+  const [owner, member] = [newUser('owner'), newUser('member')];
+  const { id } = provider.createOrganization({ name: 'Members', createdBy: owner.id });
+  const membership = { organizationId: id, userId: member.id };
+  const events = await eventsOf(async () => {
+    await organizations.createOrganizationMembership({ ...membership, role: 'org:member' });
+    await organizations.updateOrganizationMembership({ ...membership, role: 'org:admin' });
+  });
+  expect(events).toEqual(['organizationMembership.created', 'organizationMembership.updated']);
+  const members = await organizations.getOrganizationMembershipList({ organizationId: id });
+  expect(members.data.map(({ role, publicUserData }) => [role, publicUserData?.userId])).toEqual([
+    ['org:admin', owner.id],
+    ['org:admin', member.id],
+  ]);
+  const own = await users.getOrganizationMembershipList({ userId: member.id });
+  expect(own.data.map(({ organization }) => organization.id)).toEqual([id]);
+  expect(await eventsOf(() => users.deleteUser(member.id))).toEqual([
+    'organizationMembership.deleted',
+    'user.deleted',
+  ]);
+});
+
+test('A session token contains the active organization, which touch() and a handshake change', async () => {
+  const { id, session, browser, call, claims } = await signedIn('active');
+  const first = provider.createOrganization({ name: 'First', createdBy: id });
+  const second = provider.createOrganization({ name: 'Second', createdBy: id });
+  const foreign = provider.createOrganization({ name: 'Foreign', createdBy: newUser('stranger').id });
+  expect(await claims()).not.toHaveProperty('o');
+  await call('POST', `${session}/touch`, { active_organization_id: first.id });
+  expect(await claims()).toMatchObject({ o: { id: first.id, rol: 'admin', slg: 'first' } });
+  expect(await claims({ organization_id: '' })).not.toHaveProperty('o');
+  const sync = (organization_id: string) =>
+    browser.send(
+      'GET',
+      `/v1/client/handshake?${new URLSearchParams({ organization_id, redirect_url: 'http://localhost:3000/' })}`,
+    );
+  await sync('second');
+  expect(await claims()).toMatchObject({ o: { id: second.id } });
+  await sync(foreign.id);
+  expect(await claims()).toMatchObject({ o: { id: second.id } });
+  await call('DELETE', `/v1/me/organization_memberships/${second.id}`);
+  expect(await claims()).not.toHaveProperty('o');
+  const backend = provider.createSession(id, first.id);
+  expect(
+    await verifyToken(provider.sessionToken(backend.id), { jwtKey: provider.publicKeyPem }),
+  ).toMatchObject({ o: { id: first.id } });
+});
+
+test('A user creates an organization in the browser and invites a user, who accepts the invitation', async () => {
+  const admin = await signedIn('admin');
+  const guest = await signedIn('guest');
+  const { id = '' } = await admin.call('POST', '/v1/organizations', { name: 'Browser' });
+  const path = `/v1/organizations/${id}`;
+  expect((await guest.call('GET', path)).status).toBe(404);
+  const invitees = { email_address: guest.email, role: 'org:member' };
+  expect((await admin.browser.send('POST', `${path}/invitations/bulk`, invitees)).status).toBe(200);
+  const invitations = await guest.call('GET', '/v1/me/organization_invitations?paginated=true');
+  const [invitation] = invitations.data ?? [];
+  expect(invitation).toMatchObject({ public_organization_data: { id, name: 'Browser' } });
+  await guest.call('POST', `/v1/me/organization_invitations/${invitation?.['id']}/accept`);
+  expect((await guest.call('GET', '/v1/me')).organization_memberships).toMatchObject([
+    { role: 'org:member', organization: { id, members_count: 2 } },
+  ]);
+  expect((await guest.call('PATCH', path, { name: 'Mine' })).status).toBe(403);
+  expect((await guest.call('GET', `${path}/memberships?role=org:admin`)).data).toMatchObject([
+    { public_user_data: { user_id: admin.id } },
+  ]);
+  expect((await admin.call('GET', `${path}/roles`)).data).toHaveLength(2);
+  const demoted = await admin.call('PATCH', `${path}/memberships/${guest.id}`, { role: 'org:admin' });
+  expect(demoted).toMatchObject({ status: 200, role: 'org:admin' });
+  expect((await admin.call('DELETE', path)).status).toBe(200);
+  expect(provider.store.memberships.find(({ organizationId }) => organizationId === id)).toBeUndefined();
+});
