@@ -8,23 +8,34 @@ import { extract } from 'tar';
 import { messageOf } from './errors';
 
 /**
- * The npm packages of the browser SDK (`clerk-js`) and of its prebuilt components (`ui`). A Clerk instance serves the two
- * packages from its own host. `integrity` is the sha512 of the tarball in base64.
+ * The npm packages of the browser SDK (`clerk-js`) and of its prebuilt components (`ui`), which version 5 contains. A Clerk
+ * instance serves the packages from its own host. `integrity` is the sha512 of the tarball in base64.
  */
 const PACKAGES = {
+  'clerk-js@5': {
+    name: 'clerk-js',
+    version: '5.128.0',
+    integrity: 'aw8USKnrZVPOqJfp1eKpbaQL+jUYkXJn/v3XdBslfT4jXEUIqkyITmlgY8bA9GqVF7xGcr+m/HJTpgvGbtIvXA==',
+  },
   'clerk-js': {
+    name: 'clerk-js',
     version: '6.34.1',
     integrity: 'PcM/x9lzmDU5bQ8jaJjkWYncJbAYL5hlxHG3jkO4SLG39apLqfBuFCaRw27ptIkwRCTJnY+a6Nvml3gk8G1CZA==',
   },
   ui: {
+    name: 'ui',
     version: '1.34.0',
     integrity: 'EP6Wcf+iqV5hJRMjfmVSOb7wWEgt2DuUOnR3Yv/ULPdmGgGWa64oc4tB4VfD66z8nXgtXqHEXNNnGURAOfQ7vQ==',
   },
 } as const;
 type PackageName = keyof typeof PACKAGES;
 
-/** Path of a script, such as `/npm/@clerk/ui@1/dist/ui.browser.js`. The version is ignored, because `PACKAGES` pins one. */
-const SCRIPT_PATH = /^\/npm\/@clerk\/(?<name>clerk-js|ui)@[^/]+\/dist\/(?<file>[\w.-]+\.js)$/;
+/**
+ * Path of a script, such as `/npm/@clerk/ui@1/dist/ui.browser.js`. Of the version, only the major version 5 of clerk-js matters,
+ * because `PACKAGES` pins the versions.
+ */
+const SCRIPT_PATH =
+  /^\/npm\/@clerk\/(?<name>clerk-js@5(?=\.|\/)|clerk-js|ui)(?:@?[^/]*)\/dist\/(?<file>[\w.-]+\.js)$/;
 const FETCH_TIMEOUT_MILLISECONDS = 120_000;
 /** Prefix of the temporary folder of a download. */
 const UNFINISHED = '.fetching-';
@@ -53,8 +64,7 @@ export type ClerkJs = (pathname: string) => Promise<Response>;
 export function serveClerkJs(folder: string): ClerkJs {
   return async (pathname) => {
     const { name, file } = SCRIPT_PATH.exec(pathname)?.groups ?? {};
-    if (file === undefined || (name !== 'clerk-js' && name !== 'ui'))
-      return new Response(null, { status: 404 });
+    if (file === undefined || !isPackageName(name)) return new Response(null, { status: 404 });
     try {
       const script = await readFile(path.join(await packageFolder(name, folder), file)).catch(
         () => undefined,
@@ -69,8 +79,10 @@ export function serveClerkJs(folder: string): ClerkJs {
   };
 }
 
+const isPackageName = (name: string | undefined): name is PackageName => Object.hasOwn(PACKAGES, name ?? '');
+
 /**
- * Downloads each package of `PACKAGES` that the folder does not contain. If a download fails, waits for the other download,
+ * Downloads clerk-js 6 and its components, unless the folder contains them. If a download fails, waits for the other download,
  * and then rejects with a one-line message that states what to do.
  */
 export async function prefetchClerkJs(folder: string = DEFAULT_CLERK_JS_FOLDER): Promise<void> {
@@ -100,7 +112,7 @@ const fetching = new Map<string, Promise<string>>();
  * download starts a new download.
  */
 function packageFolder(name: PackageName, folder: string): Promise<string> {
-  const target = path.join(folder, `${name}-${PACKAGES[name].version}`);
+  const target = path.join(folder, `${PACKAGES[name].name}-${PACKAGES[name].version}`);
   const inFlight = fetching.get(target);
   if (inFlight !== undefined) return inFlight;
   const found = access(target)
@@ -185,7 +197,7 @@ function describeNpmError(cause: unknown): string {
 }
 
 function packageSpec(name: PackageName): string {
-  return `@clerk/${name}@${PACKAGES[name].version}`;
+  return `@clerk/${PACKAGES[name].name}@${PACKAGES[name].version}`;
 }
 
 /** Lets browsers cache a file permanently if its name contains the version. Browsers must revalidate any other file. */

@@ -1,17 +1,20 @@
 #!/usr/bin/env node
 import { randomBytes } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { z } from 'zod';
 import { startEmulator } from './emulator';
 import { messageOf } from './errors';
 import { runCommand } from './run-command';
+import { CLERK_JS_5_PATH, CLERK_JS_PATH, securityPolicy } from './variables';
 
 const USAGE = `Usage: clerk-emulator [options]
        clerk-emulator dev [options] -- <command> [arguments]
 Both forms start an emulator. The first form prints the environment variables that an application needs. The second form sets
 them for a command, and the emulator stops when the command ends.
 
-  --port <number>             port of the Backend API and Frontend API (default: 0, any free port)
-  --console-port <number>     preferred port of the console (default: any free port)
+  --port <number>             port of the Backend API, Frontend API and account portal (default: 4400)
+  --console-port <number>     preferred port of the console (default: 4401)
   --publishable-key <key>     pk_test_… or pk_live_… (default: the key of a development instance)
   --secret-key <key>          secret key of the Backend API (default: a new one)
   --webhook-url <url>         endpoint for webhooks (default: none)
@@ -21,12 +24,14 @@ them for a command, and the emulator stops when the command ends.
   --clerk-js-folder <folder>  cache folder of clerk-js (default: node_modules/.cache/clerk-emulator)
   --help                      print this text`;
 
+const Manifest = z.object({ dependencies: z.record(z.string(), z.string()) });
+
 function readOptions(args: readonly string[]) {
   return parseArgs({
     args: [...args],
     options: {
-      port: { type: 'string', default: '0' },
-      'console-port': { type: 'string', default: '0' },
+      port: { type: 'string', default: '4400' },
+      'console-port': { type: 'string', default: '4401' },
       'publishable-key': { type: 'string' },
       'secret-key': { type: 'string' },
       'webhook-url': { type: 'string' },
@@ -73,17 +78,64 @@ async function main(): Promise<void> {
     ...(dataFile === undefined ? {} : { dataFile }),
     ...(clerkJsFolder === undefined ? {} : { clerkJsFolder }),
   });
-  const { variables } = emulator;
+  stopWithParent();
+  const { variables, consoleUrl, url } = emulator;
   if (command === undefined) {
     for (const [name, value] of Object.entries(variables)) console.log(`${name}=${quote(value)}`);
-    console.log(`# Console: ${emulator.consoleUrl}`);
+    console.log(`# Console: ${consoleUrl}`);
+    console.log(`# Content-Security-Policy: ${securityPolicy(url)}`);
     const stop = () => void emulator.stop().then(() => process.exit(0), fail);
     process.once('SIGINT', stop).once('SIGTERM', stop);
     return;
   }
-  console.error(`Console of clerk-emulator: ${emulator.consoleUrl}`);
-  const code = await runCommand(command, variables).finally(() => emulator.stop());
+  console.error(`clerk-emulator: ${url}, console: ${consoleUrl}`);
+  console.error(`If the application has a Content-Security-Policy, allow: ${securityPolicy(url)}`);
+  const code = await runCommand(command, adaptToApplication(variables)).finally(() => emulator.stop());
   process.exit(code);
+}
+
+/**
+ * Stops this process when its parent ends. npm and npx pass a signal only to the shell that runs this process, and the shell
+ * does not pass it on. Without npm, the parent may end earlier, for example with `nohup`.
+ */
+function stopWithParent(): void {
+  const { ppid } = process;
+  if (process.env['npm_execpath'] === undefined) return;
+  const timer = setInterval(() => {
+    if (process.ppid === ppid) return;
+    clearInterval(timer);
+    process.kill(process.pid, 'SIGTERM');
+  }, 250);
+  timer.unref();
+}
+
+/**
+ * Removes the addresses of pages for sign-in and sign-up that the application in this folder sets itself, and selects the
+ * version of clerk-js that its SDK needs.
+ */
+function adaptToApplication(variables: Readonly<Record<string, string>>): Record<string, string> {
+  const files = readdirSync('.').filter((file) =>
+    /^\.env(\.(local|development|development\.local))?$/.test(file),
+  );
+  const settings = files.map((file) => readFileSync(file, 'utf8')).join('\n');
+  const isOwn = (name: string) =>
+    /CLERK_SIGN_(IN|UP)_URL$/.test(name) &&
+    (process.env[name] !== undefined || new RegExp(`^(export\\s+)?${name}=`, 'm').test(settings));
+  const path = hasOldSdk() ? CLERK_JS_5_PATH : CLERK_JS_PATH;
+  return Object.fromEntries(
+    Object.entries(variables)
+      .filter(([name]) => !isOwn(name))
+      .map(([name, value]) => [name, value.replace(CLERK_JS_PATH, path)]),
+  );
+}
+
+/** Returns true if an SDK in this folder is older than 2026. These SDKs need clerk-js 5 and depend on @clerk/shared 3 or less. */
+function hasOldSdk(): boolean {
+  const folder = 'node_modules/@clerk';
+  return (existsSync(folder) ? readdirSync(folder) : []).some((name) => {
+    const { data } = Manifest.safeParse(JSON.parse(readFileSync(`${folder}/${name}/package.json`, 'utf8')));
+    return /^\D?[0-3]\./.test(data?.dependencies['@clerk/shared'] ?? '');
+  });
 }
 
 /** Quotes a value with line breaks, so that it fits into one line of an .env file. */

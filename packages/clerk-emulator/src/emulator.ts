@@ -31,6 +31,7 @@ import { type SigningKey, signingKey } from './instance/tokens';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
 import { close, listen } from './listen';
 import { observe } from './observe';
+import { portal } from './portal';
 import { sdkVariables } from './variables';
 
 /** Options of an emulator. The defaults are those of Clerk, unless the description of an option says otherwise. */
@@ -231,6 +232,7 @@ function createApis(instance: Instance, clerkJs: ClerkJs): Hono {
     }),
   );
   app.get('/npm/*', ({ req }) => clerkJs(req.path));
+  app.route('/', portal(instance));
   app.use(observe(instance));
   return app
     .route('/', frontendApi(instance))
@@ -242,7 +244,9 @@ function createApis(instance: Instance, clerkJs: ClerkJs): Hono {
 
 function listOperations({ routes }: Hono): string[] {
   const operations = routes
-    .filter(({ method, path }) => method !== 'ALL' && !path.endsWith('*'))
+    .filter(
+      ({ method, path }) => method !== 'ALL' && /^\/(v1|\.well-known)\//.test(path) && !path.endsWith('*'),
+    )
     .map(({ method, path }) => `${method} ${path}`);
   return [...new Set(operations)];
 }

@@ -38,9 +38,10 @@ export function errorBody({ code, message, parameter }: ApiError) {
   return { errors: [{ code, message, long_message: message, meta }], clerk_trace_id: newId('trace') };
 }
 
-/** Returns true if the origin is on this machine. */
+/** Returns true if the origin is on this machine. Subdomains of `localhost` are, because resolvers reserve them (RFC 6761). */
 export function isLoopback(origin: string): boolean {
-  return URL.canParse(origin) && LOOPBACK_HOSTS.includes(new URL(origin).hostname);
+  const { hostname = '' } = URL.canParse(origin) ? new URL(origin) : {};
+  return LOOPBACK_HOSTS.includes(hostname) || hostname.endsWith('.localhost');
 }
 
 /** Host header of a request to this machine. Any port is valid, because port forwarding may change the port. */

@@ -1,11 +1,15 @@
 import type { Server } from 'node:http';
+import { errorCode } from './errors';
 
 /** Listens on 127.0.0.1 and resolves with the port. Port 0 selects any free port. Rejects if the port is in use. */
 export function listen(server: Server, port = 0): Promise<number> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
+    server.once('error', (error) => {
+      const isInUse = errorCode(error) === 'EADDRINUSE';
+      reject(isInUse ? new Error(`Port ${port} is in use. Choose another with --port.`) : error);
+    });
     server.listen(port, '127.0.0.1', () => {
-      server.off('error', reject);
+      server.removeAllListeners('error');
       const address = server.address();
       if (address === null || typeof address === 'string') reject(new Error('The server has no TCP port.'));
       else resolve(address.port);

@@ -111,13 +111,14 @@ test('A production instance passes the nonce or token of a handshake in a cookie
   expect(cookiesOfToken(byToken.token)).toContain('__clerk_handshake=; Path=/; Max-Age=0');
 });
 
-test('A handshake uses a token if the SDK does not request a nonce or the instance does not support nonces', async () => {
+test('A handshake uses a token if the SDK does not request a nonce or is too old for it, or if the instance does not support nonces', async () => {
   const provider = await start();
   const handshake = signedInBrowser(provider);
   const unrequested = await handshake({});
+  const old = await handshake({ format: 'nonce', __clerk_api_version: '2025-04-10' });
   provider.setHandshake({ format: 'token' });
   const unsupported = await handshake();
-  for (const { nonce, token } of [unrequested, unsupported]) {
+  for (const { nonce, token } of [unrequested, old, unsupported]) {
     expect(nonce).toBeUndefined();
     expect(sessionClaims(cookiesOfToken(token))).toMatchObject({ azp: 'http://localhost:3000' });
   }

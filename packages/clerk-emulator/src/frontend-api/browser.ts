@@ -72,20 +72,23 @@ export function newClient(instance: Instance): Client {
 }
 
 /**
- * Returns headers and cookies that update the browser. A development instance sends the token of a new client in a header. A
- * production instance sends cookies with the token and with the time that `clientUpdatedAt` returns.
+ * Returns headers and cookies that update the browser. A development instance sends the token of a new client in a header, and in
+ * a cookie of its own host (see `readClientToken`). A production instance sends cookies with the token and with the time that
+ * `clientUpdatedAt` returns.
  */
 export function browserState(instance: Instance, request: BrowserRequest) {
   const { client } = request.browser;
   if (instance.publishableKey.development) {
-    const isNew = client !== undefined && client.token !== readClientToken(instance, request);
-    return { headers: isNew ? { 'clerk-db-jwt': client.token } : {}, cookies: [] };
+    if (client === undefined) return { headers: {}, cookies: [] };
+    const isNew = client.token !== readClientToken(instance, request);
+    const cookies = request.headers.has('clerk-proxy-url') ? [] : [clientCookie(request.browser, client)];
+    return { headers: isNew ? { 'clerk-db-jwt': client.token } : {}, cookies };
   }
   const attributes = cookieAttributes(request.browser);
   return {
     headers: {},
     cookies: [
-      ...(client ? [`__client=${client.token}; HttpOnly; ${attributes}`] : []),
+      ...(client ? [clientCookie(request.browser, client)] : []),
       ...cookieNames(instance, '__client_uat').map(
         (name) => `${name}=${clientUpdatedAt(instance, client)}; ${attributes}`,
       ),
@@ -167,8 +170,18 @@ export function requireSignedIn(
   return { session, user };
 }
 
+const clientCookie = (browser: Browser, { token }: Client) =>
+  `__client=${token}; HttpOnly; ${cookieAttributes(browser)}`;
+
+/**
+ * Returns the token in the cookie (production instance) or in the query (development instance). A handshake with a development
+ * instance also reads the cookie, so that a user is signed in on each origin of an application, such as a subdomain.
+ */
 function readClientToken(instance: Instance, { url, headers }: ApiRequest): string | undefined {
-  if (instance.publishableKey.development) return url.searchParams.get('__clerk_db_jwt') ?? undefined;
+  const { development } = instance.publishableKey;
+  const token = development ? url.searchParams.get('__clerk_db_jwt') : undefined;
+  if (token) return token;
+  if (development && url.pathname !== '/v1/client/handshake') return undefined;
   for (const pair of headers.get('cookie')?.split('; ') ?? []) {
     if (pair.startsWith('__client=')) return pair.slice('__client='.length);
   }

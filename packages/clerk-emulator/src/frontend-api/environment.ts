@@ -16,10 +16,10 @@ const ATTRIBUTES = [
 ] as const;
 
 /** Returns the settings of the instance. The components of the SDK derive their fields and steps from these settings. */
-export function environment(instance: Instance): Record<string, unknown> {
+export function environment(instance: Instance, { origin }: URL): Record<string, unknown> {
   return {
     auth_config: authConfig(instance.publishableKey.development),
-    display_config: displayConfig(instance.publishableKey.development),
+    display_config: displayConfig(instance.publishableKey.development, origin),
     user_settings: userSettings(instance.verifyEmailAtSignUp),
     organization_settings: {
       enabled: true,
@@ -77,20 +77,21 @@ function authConfig(development: boolean) {
   };
 }
 
-function displayConfig(development: boolean) {
+/** Clerk's SDKs use the account portal unless an application names pages of its own. */
+function displayConfig(development: boolean, portal: string) {
   return {
     object: 'display_config',
     id: 'display_config_emulator',
     instance_environment_type: development ? 'development' : 'production',
-    application_name: 'Identity link',
+    application_name: 'your application',
     theme: { buttons: {}, general: {}, accounts: {} },
     preferred_sign_in_strategy: 'password',
     logo_image_url: null,
     favicon_image_url: null,
     home_url: '/',
-    sign_in_url: '/sign-in',
-    sign_up_url: '/sign-up',
-    user_profile_url: '/account',
+    sign_in_url: `${portal}/sign-in`,
+    sign_up_url: `${portal}/sign-up`,
+    user_profile_url: `${portal}/user`,
     waitlist_url: '/waitlist',
     oauth_consent_url: '/oauth-consent',
     after_sign_in_url: '/',
@@ -99,8 +100,8 @@ function displayConfig(development: boolean) {
     after_sign_out_all_url: '/',
     after_switch_session_url: '/',
     after_join_waitlist_url: '/',
-    organization_profile_url: '/organization',
-    create_organization_url: '/create-organization',
+    organization_profile_url: `${portal}/organization`,
+    create_organization_url: `${portal}/create-organization`,
     after_leave_organization_url: '/',
     after_create_organization_url: '/',
     logo_link_url: '/',

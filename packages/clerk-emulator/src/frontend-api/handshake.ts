@@ -16,6 +16,9 @@ import {
 } from './browser';
 import { ownOrganization } from './session';
 
+/** API version of the first SDK that supports nonces in a development instance. */
+const FIRST_VERSION_WITH_NONCE = '2025-11-10';
+
 /**
  * Serves a handshake: redirects a browser back to its page and passes session cookies to the application's server. The server
  * sets these cookies in the browser. The redirect contains a signed token with the cookies. If the SDK requests a nonce and the
@@ -33,7 +36,10 @@ export function handshake(instance: Instance, request: BrowserRequest): ApiRespo
   activateOrganization(instance, client, url.searchParams.get('organization_id'));
   const cookies = sessionCookies(instance, browser, client, page);
   const { format } = instance.handshakes.settings;
-  const byNonce = format === 'nonce' && url.searchParams.get('format') === 'nonce';
+  // In a development instance, an older SDK does not remove the nonce from the query and would redirect forever.
+  const version = url.searchParams.get('__clerk_api_version') ?? FIRST_VERSION_WITH_NONCE;
+  const isSupported = !development || version >= FIRST_VERSION_WITH_NONCE;
+  const byNonce = isSupported && format === 'nonce' && url.searchParams.get('format') === 'nonce';
   const name = byNonce ? '__clerk_handshake_nonce' : '__clerk_handshake';
   const wrap = (all: readonly string[]) =>
     byNonce ? instance.handshakes.store(all) : handshakeToken(instance.signingKey, all);

@@ -39,8 +39,8 @@ export function frontendApi(instance: Instance): Hono {
     throw notEmulated(`${method} ${url.pathname}`);
   };
   const routes: Routes<BrowserRequest> = {
-    'GET /v1/environment': () => ({ body: environment(instance) }),
-    'PATCH /v1/environment': () => ({ body: environment(instance) }),
+    'GET /v1/environment': ({ url }) => ({ body: environment(instance, url) }),
+    'PATCH /v1/environment': ({ url }) => ({ body: environment(instance, url) }),
     'GET /.well-known/jwks.json': () => ({ body: jwks(instance.signingKey) }),
     'POST /v1/dev_browser': ({ browser }) => ({
       body: { id: browser.establish().token },

@@ -26,6 +26,7 @@ export interface Instance {
 
 /** The content of a publishable key. */
 export interface PublishableKey {
+  readonly text: string;
   /**
    * True for a development instance. It identifies a browser by a token in the query of the request. A production instance
    * identifies a browser by a cookie.
@@ -46,6 +47,7 @@ export function parsePublishableKey(key: string): PublishableKey {
     );
   }
   return {
+    text: key,
     development: kind === 'test',
     issuer: `https://${decoded.slice(0, -1)}`,
     cookieSuffix: createHash('sha1').update(key).digest('base64url').slice(0, 8),

@@ -1,0 +1,66 @@
+import { Hono } from 'hono';
+import type { Instance } from './instance/instance';
+import { CLERK_JS_PATH, CLERK_UI_PATH } from './variables';
+
+/** Pages of the account portal, by path, with the component of Clerk that each page shows. */
+const PAGES = {
+  'sign-in': 'SignIn',
+  'sign-up': 'SignUp',
+  user: 'UserProfile',
+  organization: 'OrganizationProfile',
+  'create-organization': 'CreateOrganization',
+} as const;
+
+/**
+ * Serves the account portal. Clerk hosts these pages for applications that have no own pages for sign-in and sign-up. After a
+ * sign-in, the browser returns to the page in the query parameter `redirect_url`, but never to a page of another machine.
+ */
+export function portal(instance: Instance): Hono {
+  const app = new Hono().get('/', (context) => context.redirect('/user'));
+  for (const [path, component] of Object.entries(PAGES)) {
+    for (const route of [`/${path}`, `/${path}/*`]) {
+      app.get(route, (context) =>
+        context.html(page(instance, new URL(context.req.url).origin, path, component)),
+      );
+    }
+  }
+  return app;
+}
+
+function page({ publishableKey }: Instance, origin: string, path: string, component: string): string {
+  const title = component.replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <title>${title}</title>
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <link rel="icon" href="data:," />
+    <style>body { display: grid; min-height: 100dvh; margin: 0; place-items: center; background: #f7f7f8; }</style>
+  </head>
+  <body>
+    <main id="component"></main>
+    <script src="${CLERK_UI_PATH}"></script>
+    <script src="${CLERK_JS_PATH}" data-clerk-publishable-key="${publishableKey.text}" data-clerk-proxy-url="${origin}"></script>
+    <script type="module">
+      const loopback = /^https?:\\/\\/(?:(?:[\\w.-]+\\.)?localhost|127\\.0\\.0\\.1|\\[::1\\])(?::\\d+)?$/;
+      await Clerk.load({
+        ui: { ClerkUI: window.__internal_ClerkUICtor },
+        signInUrl: '/sign-in',
+        signUpUrl: '/sign-up',
+        afterSignOutUrl: '/sign-in',
+        allowedRedirectOrigins: [loopback],
+        telemetry: false,
+      });
+      if (!Clerk.user && !'${path}'.startsWith('sign-')) location.assign('/sign-in');
+      else
+        Clerk.mount${component}(document.querySelector('#component'), {
+          routing: 'path',
+          path: '/${path}',
+          fallbackRedirectUrl: '/user',
+        });
+    </script>
+  </body>
+</html>
+`;
+}
