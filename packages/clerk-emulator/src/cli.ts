@@ -81,11 +81,11 @@ async function main(): Promise<void> {
   stopWithParent();
   const { variables, consoleUrl, url } = emulator;
   if (command === undefined) {
+    const stop = () => void emulator.stop().then(() => process.exit(0), fail);
+    process.once('SIGINT', stop).once('SIGTERM', stop);
     for (const [name, value] of Object.entries(variables)) console.log(`${name}=${quote(value)}`);
     console.log(`# Console: ${consoleUrl}`);
     console.log(`# Content-Security-Policy: ${securityPolicy(url)}`);
-    const stop = () => void emulator.stop().then(() => process.exit(0), fail);
-    process.once('SIGINT', stop).once('SIGTERM', stop);
     return;
   }
   console.error(`clerk-emulator: ${url}, console: ${consoleUrl}`);

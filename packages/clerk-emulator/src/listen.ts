@@ -6,7 +6,7 @@ export function listen(server: Server, port = 0): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', (error) => {
       const isInUse = errorCode(error) === 'EADDRINUSE';
-      reject(isInUse ? new Error(`Port ${port} is in use. Choose another with --port.`) : error);
+      reject(isInUse ? new Error(`Port ${port} is in use.`) : error);
     });
     server.listen(port, '127.0.0.1', () => {
       server.removeAllListeners('error');

@@ -1,26 +1,31 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
+import { startHttpServer } from './helpers/http-server';
+import { stopAfterTest } from './helpers/stop';
+import { temporaryFolder } from './helpers/temporary-folder';
 
-const bin = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
+const cli = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
 
 /**
- * Starts the clerk-emulator command. The returned `end` resolves once the command and all its descendants have ended, because
- * they share stdout.
+ * Starts a program in a process group of its own. The returned `end` resolves once the program and all its descendants have
+ * ended, because they share stdout.
  */
-function startCli(args: readonly string[]) {
-  const child = spawn(process.execPath, [bin, ...args], {
-    detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+function start(program: string, args: readonly string[], cwd = '.') {
+  const env = { ...process.env, npm_execpath: 'npm-cli.js' };
+  const child = spawn(program, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'], cwd, env });
   onTestFinished(() => {
     if (child.exitCode === null) child.kill('SIGKILL');
   });
   const [exited, stdout, stderr] = [once(child, 'exit'), text(child.stdout), text(child.stderr)];
   return {
     child,
+    /** Sends a signal to the process group, as a terminal does on Ctrl-C. */
+    signalGroup: (signal: NodeJS.Signals) => process.kill(-(child.pid ?? 0), signal),
     async end() {
       const [[code], output, errors] = await Promise.all([exited, stdout, stderr]);
       return { code, output, errors };
@@ -28,72 +33,87 @@ function startCli(args: readonly string[]) {
   };
 }
 
+const FREE_PORTS = ['--port', '0', '--console-port', '0'];
 const node = (program: string) => [process.execPath, '--input-type=module', '--eval', program];
-const dev = (program: string) => startCli(['dev', '--', ...node(program)]);
+const startCli = (args: readonly string[], cwd?: string) => start(process.execPath, [cli, ...args], cwd);
+const dev = (program: string, options: readonly string[] = [], cwd?: string) =>
+  startCli(['dev', ...FREE_PORTS, ...options, '--', ...node(program)], cwd);
 
 /** Source of a program that ignores Ctrl-C and the closing of the terminal. It exits by itself only after the test timeout. */
 const PERSISTENT = `setTimeout(() => {}, 300_000);
 for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => {});`;
+const PRINT_VARIABLES = 'console.log(JSON.stringify(process.env));';
 
-test('clerk-emulator dev passes the keys and the addresses of the Backend API, the Frontend API and the browser SDK to its command', async () => {
+test('clerk-emulator dev passes keys, addresses and webhook secrets to its command, and prints a Content-Security-Policy', async () => {
   const program = `
     const { env } = process;
     const status = async (url, headers) => (await fetch(url, { headers })).status;
-    console.log(JSON.stringify({
-      backend: await status(env.CLERK_API_URL + '/v1/users', { authorization: 'Bearer ' + env.CLERK_SECRET_KEY }),
-      frontend: await status(env.NEXT_PUBLIC_CLERK_PROXY_URL + '/v1/environment'),
-      scripts: [env.NEXT_PUBLIC_CLERK_JS_URL, env.NEXT_PUBLIC_CLERK_UI_URL].map((url) => new URL(url).pathname),
-      sameKey: env.CLERK_PUBLISHABLE_KEY === env.NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY,
-      jwtKey: env.CLERK_JWT_KEY.split('\\n')[0],
-      webhook: env.CLERK_WEBHOOK_SIGNING_SECRET ?? null,
-      console: (await fetch(env.CLERK_EMULATOR_CONSOLE_URL)).status,
-      other: env.PATH !== undefined,
-    }));`;
-  const { code, output } = await dev(program).end();
-  expect(code).toBe(0);
-  expect(JSON.parse(output)).toEqual({
-    backend: 200,
-    frontend: 200,
-    scripts: ['/npm/@clerk/clerk-js@6/dist/clerk.browser.js', '/npm/@clerk/ui@1/dist/ui.browser.js'],
-    sameKey: true,
-    jwtKey: '-----BEGIN PUBLIC KEY-----',
-    webhook: null,
-    console: 200,
-    other: true,
-  });
-});
-
-test('With a webhook endpoint, clerk-emulator dev passes the signing secret to its command', async () => {
+    env.BACKEND = await status(env.CLERK_API_URL + '/v1/users', { authorization: 'Bearer ' + env.CLERK_SECRET_KEY });
+    env.FRONTEND = await status(env.NEXT_PUBLIC_CLERK_PROXY_URL + '/v1/environment');
+    env.CONSOLE = await status(env.CLERK_EMULATOR_CONSOLE_URL);
+    ${PRINT_VARIABLES}`;
   const webhook = ['--webhook-url', 'http://127.0.0.1:1/', '--webhook-secret', 'whsec_c2VjcmV0'];
-  const program = 'console.log(process.env.CLERK_WEBHOOK_SIGNING_SECRET)';
-  const { output } = await startCli(['dev', ...webhook, '--', ...node(program)]).end();
-  expect(output).toBe('whsec_c2VjcmV0\n');
+  const { code, output, errors } = await dev(program, webhook).end();
+  expect(code).toBe(0);
+  const variables = JSON.parse(output);
+  const url = variables.CLERK_API_URL;
+  expect(variables).toMatchObject({
+    ...{ BACKEND: '200', FRONTEND: '200', CONSOLE: '200' },
+    CLERK_WEBHOOK_SECRET: 'whsec_c2VjcmV0',
+    CLERK_WEBHOOK_SIGNING_SECRET: 'whsec_c2VjcmV0',
+    NEXT_PUBLIC_CLERK_SIGN_IN_URL: `${url}/sign-in`,
+    VITE_CLERK_PUBLISHABLE_KEY: variables.CLERK_PUBLISHABLE_KEY,
+    PATH: expect.any(String),
+  });
+  expect(errors).toContain(`script-src ${url}; connect-src ${url};`);
+});
+
+test('clerk-emulator dev keeps the sign-in page of an application, and gives an older SDK clerk-js 5', async () => {
+  const folder = temporaryFolder();
+  writeFileSync(path.join(folder, '.env.local'), 'NEXT_PUBLIC_CLERK_SIGN_IN_URL=/login\n');
+  const sdk = path.join(folder, 'node_modules/@clerk/nextjs');
+  mkdirSync(sdk, { recursive: true });
+  writeFileSync(path.join(sdk, 'package.json'), '{"dependencies":{"@clerk/shared":"^3.48.0"}}');
+  const variables = JSON.parse((await dev(PRINT_VARIABLES, [], folder).end()).output);
+  expect(variables).not.toHaveProperty('NEXT_PUBLIC_CLERK_SIGN_IN_URL');
+  expect(variables.NEXT_PUBLIC_CLERK_SIGN_UP_URL).toMatch(/sign-up$/);
+  expect(variables.NEXT_PUBLIC_CLERK_JS_URL).toContain('clerk-js@5');
+});
+
+test('clerk-emulator without dev prints variables for an .env file', async () => {
+  const { child, end } = startCli(FREE_PORTS);
+  await once(child.stdout, 'data');
+  child.kill('SIGTERM');
+  const { code, output } = await end();
+  expect(code).toBe(0);
+  expect(output).toMatch(/^CLERK_SECRET_KEY=sk_test_\w+$/m);
 });
 
 test.each([
-  ['the exit code of its command', 'process.exit(7)', 7],
-  ['128 plus the number of the signal that ended its command', "process.kill(process.pid, 'SIGKILL')", 137],
-])('clerk-emulator dev exits with %s', async (_, program, code) => {
-  expect((await dev(program).end()).code).toBe(code);
+  ['exits with the exit code of its command', () => dev('process.exit(7)'), 7, ''],
+  ['exits with 128 plus a signal', () => dev("process.kill(process.pid, 'SIGKILL')"), 137, ''],
+  ['needs a command', () => startCli(['dev', 'next', 'dev']), 1, 'Unexpected argument'],
+  ['rejects a port that is not a number', () => startCli(['--port', 'x']), 1, '--port: x is not valid.'],
+  [
+    'reports a command that does not exist',
+    () => startCli(['dev', ...FREE_PORTS, '--', 'no-such-command']),
+    1,
+    'The command no-such-command did not start',
+  ],
+] as const)('clerk-emulator %s', async (_, run, code, message) => {
+  expect(await run().end()).toMatchObject({ code, errors: expect.stringContaining(message) });
 });
 
-test.each([
-  [['dev'], 'dev needs a command after --.'],
-  [['dev', 'next'], "Unexpected argument 'next'"],
-])('clerk-emulator rejects the arguments %j and explains the error', async (args, message) => {
-  const { code, errors } = await startCli(args).end();
-  expect([code, errors]).toEqual([1, expect.stringContaining(message)]);
-});
-
-test('clerk-emulator dev exits with an error if its command does not exist', async () => {
-  const { code, errors } = await startCli(['dev', '--', 'no-such-command']).end();
-  expect([code, errors]).toEqual([1, expect.stringContaining('The command no-such-command did not start')]);
+test('clerk-emulator reports that its port is in use', async () => {
+  const { port } = new URL(stopAfterTest(await startHttpServer(() => new Response())).url);
+  const { code, errors } = await startCli(['--port', port]).end();
+  expect([code, errors]).toEqual([1, `Port ${port} is in use.\n`]);
 });
 
 test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   'clerk-emulator dev forwards %s once and exits with the exit code of its command',
   async (signal) => {
-    const { child, end } = dev(`
+    const { child, signalGroup, end } = dev(`
       ${PERSISTENT}
       process.removeAllListeners('${signal}');
       let count = 0;
@@ -103,19 +123,11 @@ test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
       });
       console.log('ready');`);
     await once(child.stdout, 'data');
-    // Sends the signal to the process group of dev, as a terminal does on Ctrl-C. The command has its own process group, so it
-    // gets the signal only from dev.
-    process.kill(-(child.pid ?? 0), signal);
+    // The command has its own process group, so it gets the signal only from dev.
+    signalGroup(signal);
     expect((await end()).code).toBe(41);
   },
 );
-
-test('After Ctrl-C, clerk-emulator dev kills a command that does not end', async () => {
-  const { child, end } = dev(`${PERSISTENT} console.log('ready');`);
-  await once(child.stdout, 'data');
-  process.kill(-(child.pid ?? 0), 'SIGINT');
-  expect((await end()).code).toBe(137);
-});
 
 const CHILD = `
   import { spawn } from 'node:child_process';
@@ -123,13 +135,29 @@ const CHILD = `
     { stdio: ['ignore', 'inherit', 'inherit'] });`;
 
 test('After Ctrl-C, clerk-emulator dev ends a process that the command has left running', async () => {
-  const { child, end } = dev(CHILD);
+  const { child, signalGroup, end } = dev(CHILD);
   await once(child.stdout, 'data');
-  process.kill(-(child.pid ?? 0), 'SIGINT');
+  signalGroup('SIGINT');
   expect((await end()).code).toBe(130);
 });
 
 test('When its command exits, clerk-emulator dev ends a process that the command has left running', async () => {
   const { code } = await dev(`${CHILD} child.once('spawn', () => process.exit(9));`).end();
   expect(code).toBe(9);
+});
+
+test('A SIGTERM to the shell in which npx runs clerk-emulator ends the emulator and the command', async () => {
+  const command = [
+    process.execPath,
+    cli,
+    'dev',
+    ...FREE_PORTS,
+    '--',
+    ...node(`${PERSISTENT} console.log('ready')`),
+  ];
+  const quoted = command.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
+  const { child, end } = start('sh', ['-c', `${quoted}; exit 0`]);
+  await once(child.stdout, 'data');
+  child.kill('SIGTERM');
+  await end();
 });

@@ -5,7 +5,7 @@ import { stopAfterTest } from './helpers/stop';
 
 const TABLE = /(<!-- npm run emulator:operations -->\n)[\s\S]*(<!-- end -->)/;
 
-/** Returns the table of the README: each path with its methods, in the order of the routes. */
+/** Returns the table of the README: each path with its methods. */
 function operationsTable(operations: readonly string[]): string {
   const methods = new Map<string, string[]>();
   for (const operation of operations) {
@@ -13,7 +13,7 @@ function operationsTable(operations: readonly string[]): string {
     methods.set(path, [...(methods.get(path) ?? []), method]);
   }
   const width = Math.max(...[...methods.keys()].map((path) => path.length));
-  const rows = [...methods].map(([path, all]) => `${path.padEnd(width)}  ${all.join(',')}`);
+  const rows = [...methods].sort().map(([path, all]) => `${path.padEnd(width)}  ${all.join(',')}`);
   return `\`\`\`\n${rows.join('\n')}\n\`\`\`\n`;
 }
 

@@ -13,7 +13,7 @@ const Verification = z.object({
   expireAt: Time,
 });
 
-/** An e-mail address, a phone number or the address of a wallet, by which a user is identified. */
+/** An e-mail address, a phone number or the address of a wallet. It identifies one user. */
 const Identifier = z.object({ id: z.string(), value: z.string() });
 
 /**

@@ -1,4 +1,4 @@
-import type { Membership, Organization, OrganizationInvitation } from './data';
+import type { Membership, Organization, OrganizationInvitation, User } from './data';
 import type { Instance } from './instance';
 import { AVATAR, publicUserData, type Resource } from './resources';
 
@@ -74,20 +74,37 @@ export function publicOrganizationResource({ store }: Instance, organization: Or
   };
 }
 
+/** The user and the organization of a membership. */
+interface Parts {
+  readonly user: User | undefined;
+  readonly organization: Organization | undefined;
+}
+
+const partsOf = ({ store }: Instance, { userId, organizationId }: Membership): Parts => ({
+  user: store.users.get(userId),
+  organization: store.organizations.get(organizationId),
+});
+
 /** A membership in responses of the Backend API and in events. */
-export function membershipResource(instance: Instance, membership: Membership): Resource {
-  const organization = instance.store.organizations.get(membership.organizationId);
+export function membershipResource(
+  instance: Instance,
+  membership: Membership,
+  parts = partsOf(instance, membership),
+): Resource {
+  const { organization } = parts;
   return {
-    ...publicMembershipResource(instance, membership),
+    ...publicMembershipResource(instance, membership, parts),
     private_metadata: membership.privateMetadata,
     organization: organization && organizationResource(instance, organization),
   };
 }
 
 /** A membership in responses of the Frontend API. */
-export function publicMembershipResource(instance: Instance, membership: Membership): Resource {
-  const { users, organizations } = instance.store;
-  const [user, organization] = [users.get(membership.userId), organizations.get(membership.organizationId)];
+export function publicMembershipResource(
+  instance: Instance,
+  membership: Membership,
+  { user, organization } = partsOf(instance, membership),
+): Resource {
   return {
     object: 'organization_membership',
     id: membership.id,

@@ -321,7 +321,7 @@ function userData(user: User): Resource {
   return { first_name: user.firstName, last_name: user.lastName, image_url: AVATAR, has_image: false };
 }
 
-/** What other members of an organization see of a user. */
+/** The fields of a user that other members of an organization see. */
 export function publicUserData(user: User): Resource {
   const identifier = user.email ?? user.phones[0]?.value ?? user.username ?? '';
   return {

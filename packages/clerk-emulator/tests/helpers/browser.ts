@@ -1,12 +1,12 @@
 import path from 'node:path';
-import type { LaunchOptions } from 'playwright';
+import { type BrowserContext, chromium, type LaunchOptions, type Page } from 'playwright';
+import { afterAll, expect, onTestFinished } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator';
+import { startApplication } from '../fixtures/application.mjs';
+import { CHROMIUM_FOLDER, CLERK_JS_FOLDER, isChromiumPackaged } from './folders';
+import { stopAfterAll } from './stop';
 
-const CACHE = path.resolve(import.meta.dirname, '../../node_modules/.cache');
-
-/** Folder of the unpacked Chromium. */
-export const CHROMIUM_FOLDER = path.join(CACHE, 'chromium');
-/** On Linux x64, Chromium comes from an npm package. On other platforms, Playwright's own Chromium is used. */
-export const isChromiumPackaged = process.platform === 'linux' && process.arch === 'x64';
+export const PASSWORD = 'correct horse battery';
 
 export const LAUNCH_OPTIONS: LaunchOptions = {
   args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
@@ -15,7 +15,50 @@ export const LAUNCH_OPTIONS: LaunchOptions = {
     env: {
       ...process.env,
       LD_LIBRARY_PATH: path.join(CHROMIUM_FOLDER, 'lib'),
-      FONTCONFIG_PATH: path.join(CHROMIUM_FOLDER, 'fonts'),
+      FONTCONFIG_PATH: CHROMIUM_FOLDER,
     },
   }),
 };
+
+/** Starts a browser. `newPage` opens a page in a new profile, or in the profile of another page. */
+export async function startBrowser() {
+  const browser = await chromium.launch(LAUNCH_OPTIONS);
+  afterAll(() => browser.close());
+  return async function newPage(baseURL: string, profile?: BrowserContext): Promise<Page> {
+    const permissions = ['clipboard-read', 'clipboard-write'];
+    const context = profile ?? (await browser.newContext({ baseURL, permissions, reducedMotion: 'reduce' }));
+    context.setDefaultTimeout(20_000);
+    const page = await context.newPage();
+    const problems: string[] = [];
+    page.on('pageerror', ({ message }) => problems.push(message));
+    page.on('request', (request) => {
+      const { protocol, hostname } = new URL(request.url());
+      if (/^http/.test(protocol) && !/^(localhost|127\.0\.0\.1)$/.test(hostname))
+        problems.push(request.url());
+    });
+    onTestFinished(async () => {
+      await context.close();
+      expect(problems, 'errors, and requests to other machines').toEqual([]);
+    });
+    return page;
+  };
+}
+
+/** Starts an emulator on a port of its own and an application that uses it. */
+export async function startApplicationWithEmulator(options: Parameters<typeof startEmulator>[0] = {}) {
+  const emulator = stopAfterAll(await startEmulator({ clerkJsFolder: CLERK_JS_FOLDER, ...options }));
+  return { emulator, application: stopAfterAll(await startApplication(emulator.variables)) };
+}
+
+/** Presses Enter instead of clicking, because the form moves when a field loses the focus. */
+export const submit = (page: Page) => page.locator('.cl-formButtonPrimary').press('Enter');
+
+/** Types the code of the last mail to an address into the form. */
+export async function typeMailedCode(page: Page, { store }: Emulator, email: string): Promise<void> {
+  const field = page.locator('input[autocomplete="one-time-code"]').first();
+  await field.waitFor();
+  const code = () => store.mails.all().findLast(({ to }) => to === email)?.code;
+  await expect.poll(code).toBeDefined();
+  await field.focus();
+  await page.keyboard.type(code() ?? '');
+}

@@ -1,11 +1,9 @@
-import path from 'node:path';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator';
 import { generateSigningKeyPem } from '../../src/instance/tokens';
+import { CLERK_JS_FOLDER } from './folders';
 
 export const SECRET_KEY = 'sk_test_c2VjcmV0b2Z0aGVlbXVsYXRvcg';
 export const SIGNING_SECRET = `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`;
-/** Cache folder of the browser SDK. */
-export const CLERK_JS_FOLDER = path.resolve(import.meta.dirname, '../../node_modules/.cache/clerk-emulator');
 const PUBLISHABLE_KEY = `pk_test_${Buffer.from('tests.clerk.accounts.dev$').toString('base64')}`;
 
 /** Shared by all emulators of a test file, because the generation of a key can take seconds. */

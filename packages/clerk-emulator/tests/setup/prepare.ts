@@ -1,12 +1,23 @@
-import { createReadStream, createWriteStream, existsSync, mkdirSync, mkdtempSync, renameSync } from 'node:fs';
+import {
+  createReadStream,
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress } from 'node:zlib';
 import { extract } from 'tar';
 import { prefetchClerkJs } from '../../src/clerk-js';
-import { CHROMIUM_FOLDER, isChromiumPackaged } from '../helpers/browser';
-import { CLERK_JS_FOLDER } from '../helpers/emulator';
+import { CHROMIUM_FOLDER, CLERK_JS_FOLDER, isChromiumPackaged } from '../helpers/folders';
+
+/** Configuration of the fonts in the package. */
+const FONTS =
+  '<?xml version="1.0"?><fontconfig><dir prefix="relative">fonts</dir><cachedir prefix="relative">cache</cachedir></fontconfig>';
 
 /** Unpacks Chromium and its system libraries and fonts from an npm package. */
 async function unpackChromium(): Promise<void> {
@@ -18,6 +29,7 @@ async function unpackChromium(): Promise<void> {
     pipeline(createReadStream(path.join(bin, name)), createBrotliDecompress(), into);
   await unpack('chromium.br', createWriteStream(path.join(folder, 'chromium'), { mode: 0o755 }));
   for (const name of ['al2023.tar.br', 'fonts.tar.br']) await unpack(name, extract({ cwd: folder }));
+  writeFileSync(path.join(folder, 'fonts.conf'), FONTS);
   renameSync(folder, CHROMIUM_FOLDER);
 }
 
