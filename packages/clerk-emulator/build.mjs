@@ -11,6 +11,7 @@ process.chdir(fileURLToPath(new URL('.', import.meta.url)));
 rmSync('dist', { recursive: true, force: true });
 const names = ['index', 'testing', 'playwright'];
 await build({
+  absWorkingDir: process.cwd(),
   entryPoints: [...names, 'cli'].map((name) => `src/${name}.ts`),
   outdir: 'dist',
   bundle: true,

@@ -5,7 +5,7 @@ import type { Membership, Organization } from '../instance/data';
 import { notFound } from '../instance/error';
 import type { Instance } from '../instance/instance';
 import {
-  invitationEvent,
+  invitationResource,
   membershipResource,
   organizationResource,
 } from '../instance/organization-resources';
@@ -119,7 +119,7 @@ export function organizationRoutes(instance: Instance): Routes {
     'POST /v1/organizations/:id/invitations': ({ id, body }) => {
       const { email_address: email, role, inviter_user_id, ...fields } = parse(Invite, body);
       const invited = { email, role, inviterId: inviter_user_id ?? null, ...changedMetadata(fields) };
-      return { body: invitationEvent(inviteToOrganization(instance, find(id), invited)) };
+      return { body: invitationResource(instance, inviteToOrganization(instance, find(id), invited)) };
     },
     'GET /v1/organizations/:id/invitations': ({ id, url }) => {
       const organization = find(id);
@@ -130,12 +130,12 @@ export function organizationRoutes(instance: Instance): Routes {
           ({ organizationId, status }) =>
             organizationId === organization.id && (statuses.length === 0 || statuses.includes(status)),
         );
-      return listOf(url, invitations.reverse(), invitationEvent);
+      return listOf(url, invitations.reverse(), (each) => invitationResource(instance, each));
     },
     'POST /v1/organizations/:id/invitations/:otherId/revoke': ({ id, otherId }) => {
       const invitation = organizationInvitations.get(otherId);
       if (invitation?.organizationId !== find(id).id) throw notFound('The invitation');
-      return { body: invitationEvent(closeInvitation(instance, invitation, 'revoked')) };
+      return { body: invitationResource(instance, closeInvitation(instance, invitation, 'revoked')) };
     },
   };
 }

@@ -91,9 +91,11 @@ export function membershipResource(
   membership: Membership,
   parts = partsOf(instance, membership),
 ): Resource {
-  const { organization } = parts;
+  const { user, organization } = parts;
+  const more = { profile_image_url: AVATAR, username: user?.username };
   return {
     ...publicMembershipResource(instance, membership, parts),
+    public_user_data: user && { ...publicUserData(user), ...more },
     private_metadata: membership.privateMetadata,
     organization: organization && organizationResource(instance, organization),
   };
@@ -119,12 +121,14 @@ export function publicMembershipResource(
   };
 }
 
-/** An invitation in events. */
-export function invitationEvent(invitation: OrganizationInvitation): Resource {
+/** An invitation in responses of the Backend API and in events. */
+export function invitationResource({ store }: Instance, invitation: OrganizationInvitation): Resource {
+  const inviter = store.users.get(invitation.inviterId ?? '');
   return {
     ...publicInvitationResource(invitation),
     private_metadata: invitation.privateMetadata,
     inviter_id: invitation.inviterId,
+    public_inviter_data: inviter ? publicUserData(inviter) : null,
   };
 }
 

@@ -2,7 +2,7 @@ import type { Membership, Organization, OrganizationInvitation, User } from './d
 import { ApiError, notFound } from './error';
 import { newId } from './ids';
 import type { Instance } from './instance';
-import { invitationEvent, membershipResource, organizationResource } from './organization-resources';
+import { invitationResource, membershipResource, organizationResource } from './organization-resources';
 
 export const ADMIN = 'org:admin';
 
@@ -136,7 +136,7 @@ export function inviteToOrganization(
     createdAt: now,
     updatedAt: now,
   });
-  instance.webhooks.send('organizationInvitation.created', invitationEvent(invitation));
+  instance.webhooks.send('organizationInvitation.created', invitationResource(instance, invitation));
   return invitation;
 }
 
@@ -155,7 +155,7 @@ export function closeInvitation(
   }
   const updatedAt = instance.clock.now();
   const closed = instance.store.organizationInvitations.put({ ...invitation, status, updatedAt });
-  instance.webhooks.send(`organizationInvitation.${status}`, invitationEvent(closed));
+  instance.webhooks.send(`organizationInvitation.${status}`, invitationResource(instance, closed));
   return closed;
 }
 

@@ -324,13 +324,7 @@ function userData(user: User): Resource {
 /** The fields of a user that other members of an organization see. */
 export function publicUserData(user: User): Resource {
   const identifier = user.email ?? user.phones[0]?.value ?? user.username ?? '';
-  return {
-    ...userData(user),
-    profile_image_url: AVATAR,
-    identifier,
-    username: user.username,
-    user_id: user.id,
-  };
+  return { ...userData(user), identifier, user_id: user.id };
 }
 
 function firstFactors(user: User): Resource[] {

@@ -16,8 +16,8 @@ import { prefetchClerkJs } from '../../src/clerk-js';
 import { CHROMIUM_FOLDER, CLERK_JS_FOLDER, isChromiumPackaged } from '../helpers/folders';
 
 /** Configuration of the fonts in the package. */
-const FONTS =
-  '<?xml version="1.0"?><fontconfig><dir prefix="relative">fonts</dir><cachedir prefix="relative">cache</cachedir></fontconfig>';
+const FONTS = `<?xml version="1.0"?>
+<fontconfig><dir>${CHROMIUM_FOLDER}/fonts</dir><cachedir>${CHROMIUM_FOLDER}/cache</cachedir></fontconfig>`;
 
 /** Unpacks Chromium and its system libraries and fonts from an npm package. */
 async function unpackChromium(): Promise<void> {
