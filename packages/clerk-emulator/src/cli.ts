@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { startEmulator } from './emulator';
@@ -24,7 +26,7 @@ them for a command, and the emulator stops when the command ends.
   --clerk-js-folder <folder>  cache folder of clerk-js (default: node_modules/.cache/clerk-emulator)
   --help                      print this text`;
 
-const Manifest = z.object({ dependencies: z.record(z.string(), z.string()) });
+const Manifest = z.object({ dependencies: z.record(z.string(), z.string()).default({}) });
 
 function readOptions(args: readonly string[]) {
   return parseArgs({
@@ -121,20 +123,25 @@ function adaptToApplication(variables: Readonly<Record<string, string>>): Record
   const isOwn = (name: string) =>
     /CLERK_SIGN_(IN|UP)_URL$/.test(name) &&
     (process.env[name] !== undefined || new RegExp(`^(export\\s+)?${name}=`, 'm').test(settings));
-  const path = hasOldSdk() ? CLERK_JS_5_PATH : CLERK_JS_PATH;
+  const script = hasOldSdk() ? CLERK_JS_5_PATH : CLERK_JS_PATH;
   return Object.fromEntries(
     Object.entries(variables)
       .filter(([name]) => !isOwn(name))
-      .map(([name, value]) => [name, value.replace(CLERK_JS_PATH, path)]),
+      .map(([name, value]) => [name, value.replace(CLERK_JS_PATH, script)]),
   );
 }
 
-/** Returns true if an SDK in this folder is older than 2026. These SDKs need clerk-js 5 and depend on @clerk/shared 3 or less. */
+/**
+ * Returns true if an SDK of this application needs clerk-js 5. Such an SDK depends on @clerk/shared 3 or less. In a monorepo,
+ * the SDKs may be installed in a parent folder.
+ */
 function hasOldSdk(): boolean {
-  const folder = 'node_modules/@clerk';
-  return (existsSync(folder) ? readdirSync(folder) : []).some((name) => {
-    const { data } = Manifest.safeParse(JSON.parse(readFileSync(`${folder}/${name}/package.json`, 'utf8')));
-    return /^\D?[0-3]\./.test(data?.dependencies['@clerk/shared'] ?? '');
+  const folders = createRequire(path.resolve('package.json')).resolve.paths('@clerk') ?? [];
+  const folder = folders.map((each) => path.join(each, '@clerk')).find((each) => existsSync(each));
+  return (folder === undefined ? [] : readdirSync(folder)).some((name) => {
+    const manifest = path.join(folder ?? '', name, 'package.json');
+    const text = existsSync(manifest) ? readFileSync(manifest, 'utf8') : '{}';
+    return /^\D?[0-3]\./.test(Manifest.parse(JSON.parse(text)).dependencies['@clerk/shared'] ?? '');
   });
 }
 

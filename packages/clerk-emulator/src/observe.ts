@@ -1,10 +1,13 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import { errorBody, respond } from './http';
-import { ApiError } from './instance/error';
+import { ApiError, notEmulated } from './instance/error';
 import type { Instance } from './instance/instance';
 
-/** Logs each request, and makes a call fail if a failure was added for its operation. */
+/**
+ * Logs each request, and makes a call fail if a failure was added for its operation. Warns about an operation that the emulator
+ * lacks, because applications often hide the error.
+ */
 export function observe({ failures, requests, clock }: Instance): MiddlewareHandler {
   return async (context, next) => {
     const { method, path } = context.req;
@@ -12,6 +15,7 @@ export function observe({ failures, requests, clock }: Instance): MiddlewareHand
     const failure = failures.take(operationOf(context));
     if (failure) context.res = failedResponse(failure.status);
     else await next();
+    if (context.res.status === 501) console.warn(notEmulated(`${method} ${path}`).message);
     requests.add({ method, path, status: context.res.status, at, durationMilliseconds: clock.now() - at });
   };
 }

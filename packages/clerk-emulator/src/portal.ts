@@ -52,7 +52,7 @@ function page({ publishableKey }: Instance, origin: string, path: string, compon
         allowedRedirectOrigins: [loopback],
         telemetry: false,
       });
-      if (!Clerk.user && !'${path}'.startsWith('sign-')) location.assign('/sign-in');
+      if (!Clerk.user && !'${path}'.startsWith('sign-')) location.assign('/sign-in?' + new URLSearchParams({ redirect_url: location.href }));
       else
         Clerk.mount${component}(document.querySelector('#component'), {
           routing: 'path',

@@ -110,15 +110,25 @@ test('A sign-up that changes the invited address needs an emailed code and does 
   expect(provider.store.invitations.all().map(({ status }) => status)).toEqual(['pending']);
 });
 
-test('An invitation link responds with 400 unless it has a redirect URL to this machine. The link of a revoked invitation responds with an error', async () => {
+test('An invitation link leads to the account portal or to a page of this machine, and the link of a revoked invitation to an error', async () => {
   const { provider } = await start();
   const { invitations } = clerkFor(provider);
-  const pages = ['https://evil.example/', 'http://localhost@evil.example/'];
-  for (const target of [{}, ...pages.map((redirectUrl) => ({ redirectUrl }))]) {
+  for (const [redirectUrl, status, origin] of [
+    [undefined, 303, provider.url],
+    ['https://evil.example/', 400, undefined],
+    ['http://localhost@evil.example/', 400, undefined],
+  ] as const) {
     const emailAddress = 'invited@example.com';
-    const { id, url = '' } = await invitations.createInvitation({ emailAddress, ...target });
+    const { id, url = '' } = await invitations.createInvitation({
+      emailAddress,
+      ...(redirectUrl && { redirectUrl }),
+    });
     const followed = await fetch(url, { redirect: 'manual' });
-    expect([followed.status, followed.headers.get('location')]).toEqual([400, null]);
+    const location = followed.headers.get('location');
+    expect([followed.status, location === null ? undefined : new URL(location).origin]).toEqual([
+      status,
+      origin,
+    ]);
     expect((await invitations.revokeInvitation(id)).status).toBe('revoked');
     expect(await (await fetch(url)).json()).toMatchObject({ errors: [{ code: 'revoked_invitation' }] });
   }

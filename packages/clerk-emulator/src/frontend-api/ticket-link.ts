@@ -5,17 +5,17 @@ import { requireInvitation } from '../instance/tickets';
 import { isTrustedOrigin } from './browser';
 
 /**
- * Returns a redirect from the link of an invitation to the page that the invitation names. Adds the ticket, the secret of the
- * invitation, to the query of the page. Throws a 400 if the invitation names no page, or a page that is neither on this machine
- * nor part of the application that proxied the request. A page of another site could use the ticket to sign up.
+ * Returns a redirect from the link of an invitation to the page that the invitation names, or else to the account portal. Adds
+ * the ticket, the secret of the invitation, to the query of the page. Throws a 400 if the page is neither on this machine nor
+ * part of the application that proxied the request. A page of another site could use the ticket to sign up.
  */
 export function openTicketLink(instance: Instance, request: ApiRequest): ApiResponse {
   const ticket = request.url.searchParams.get('ticket') ?? '';
   const { redirectUrl } = requireInvitation(instance, ticket);
-  const page = redirectUrl === null ? undefined : new URL(redirectUrl);
-  if (page === undefined || !isTrustedOrigin(instance, request, page.origin)) {
+  const page = new URL(redirectUrl ?? '/sign-up', request.url);
+  if (!isTrustedOrigin(instance, request, page.origin)) {
     const message =
-      'The redirect_url of the invitation is missing, or is neither on this machine nor part of this application.';
+      'The redirect_url of the invitation is neither on this machine nor part of this application.';
     throw new ApiError(400, 'url_invalid', message, 'redirect_url');
   }
   page.searchParams.set('__clerk_ticket', ticket);
