@@ -85,7 +85,7 @@ const ARGUMENTS = [
  * Returns the launch options of Playwright for Chromium. On Linux x64, Chromium comes from an npm package. On other platforms,
  * Playwright's own Chromium is used.
  */
-export async function chromiumOptions(): Promise<LaunchOptions> {
+async function chromiumOptions(): Promise<LaunchOptions> {
   if (!isPackaged) return { args: ARGUMENTS };
   const folder = await unpacked();
   return {
