@@ -77,7 +77,7 @@ export interface EmulatorOptions {
   readonly handshake?: Partial<HandshakeSettings>;
 }
 
-/** A running emulator. Serves Clerk's two APIs over HTTP. */
+/** A running emulator. Serves Clerk's two APIs and the account portal over HTTP. */
 export interface Emulator {
   /** Address of the Backend API and of the Frontend API. */
   readonly url: string;

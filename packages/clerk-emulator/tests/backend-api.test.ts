@@ -218,8 +218,13 @@ test('An importer creates users with several addresses, or with only a phone num
     });
     expect(await response.json()).toMatchObject({ object: 'user', primary_email_address_id: null });
   }
-  const taken = { username: 'importer', skipPasswordRequirement: true };
-  expect(await failure(clerk.users.createUser(taken))).toMatchObject({ parameter: 'username' });
+  for (const [parameter, taken] of [
+    ['username', { username: 'importer' }],
+    ['external_id', { username: 'other', externalId: 'old-1' }],
+  ] as const) {
+    const again = clerk.users.createUser({ ...taken, skipPasswordRequirement: true });
+    expect(await failure(again)).toMatchObject({ status: 422, parameter });
+  }
 });
 
 test('A user with an imported bcrypt digest signs in with the old password. An unknown digest gets a clear error', async () => {

@@ -29,6 +29,10 @@ export function createUser(instance: Instance, input: NewUser): User {
   for (const email of emails) requireFree(instance, email, 'email_address');
   for (const phone of phones) requireFree(instance, phone, 'phone_number');
   if (fields.username) requireFree(instance, fields.username, 'username');
+  const { externalId } = fields;
+  if (externalId && instance.store.users.find((user) => user.externalId === externalId)) {
+    throw identifierTaken('external_id');
+  }
   const identifiers = (values: readonly string[]) => values.map((value) => ({ id: newId('idn'), value }));
   const now = instance.clock.now();
   const user = instance.store.users.put({
@@ -198,9 +202,12 @@ export function userByIdentifier(instance: Instance, identifier: string): User |
 /** Throws a 422 if a user has the identifier. */
 export function requireFree(instance: Instance, identifier: string, parameter: string): void {
   if (userByIdentifier(instance, identifier) === undefined) return;
-  const kind = parameter.replace('_', ' ');
-  const message = `That ${kind} is taken. Please try another.`;
-  throw new ApiError(422, 'form_identifier_exists', message, parameter);
+  throw identifierTaken(parameter);
+}
+
+function identifierTaken(parameter: string): ApiError {
+  const message = `That ${parameter.replace('_', ' ')} is taken. Please try another.`;
+  return new ApiError(422, 'form_identifier_exists', message, parameter);
 }
 
 /** Returns the hash of a password. Throws a 422 if the password is too short or too long. */

@@ -29,8 +29,6 @@ export interface Webhooks {
    * fail. Throws for an unknown id.
    */
   redeliver(id: string): Delivery;
-  /** Removes all deliveries that are not pending. Returns their number. */
-  clear(): number;
   /** Resolves with the delivery when it is no longer pending. Rejects for an unknown or removed id. */
   settled(id: string): Promise<Delivery>;
   /** Resolves when no delivery is pending. Deliveries stay pending while the endpoint is paused or missing. */
@@ -209,11 +207,6 @@ export function startWebhooks(options: {
       const delivery = deliveries.put({ ...before, status, failures: 0, copies: 1, nextTryAt: clock.now() });
       schedule(delivery, 0);
       return delivery;
-    },
-    clear() {
-      const done = deliveries.all().filter((delivery) => !isPending(delivery));
-      for (const { id } of done) deliveries.delete(id);
-      return done.length;
     },
     async settled(id) {
       await waitUntil(() => {
