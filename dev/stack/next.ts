@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
-import { isFree } from '../system/listen';
+import getPort, { portNumbers } from 'get-port';
 import { endProcess, killOnExit, waitUntil } from '../system/processes';
 import { projectFolder } from './settings';
 
@@ -12,7 +12,7 @@ export interface NextProcess {
   stop(): Promise<void>;
 }
 
-const firstPort = 3000;
+const FIRST_PORT = 3000;
 
 /** Path of the command-line program of Next.js. */
 export const NEXT = createRequire(import.meta.url).resolve('next/dist/bin/next');
@@ -46,10 +46,7 @@ export function startProgram(
   };
 }
 
-/**
- * Resolves to true when the application responds with a status below 500, or to false after two minutes. Rejects if the
- * signal is aborted.
- */
+/** Resolves to true when the application responds with a status below 500, or to false after two minutes. */
 export function waitUntilReady(app: string, signal: AbortSignal): Promise<boolean> {
   const isReady = async () => {
     try {
@@ -68,18 +65,14 @@ export function waitUntilReady(app: string, signal: AbortSignal): Promise<boolea
 }
 
 /**
- * Returns the requested port. Rejects if this port is in use. If no port is requested, returns the first free port from 3000 to
- * 3099 and prints this port unless it is 3000. Rejects if all these ports are in use.
+ * Returns the requested port. Rejects if this port is in use. If no port is requested, returns the first free port from 3000
+ * and prints this port unless it is 3000.
  */
 export async function choosePort(requested: number | undefined): Promise<number> {
-  if (requested !== undefined) {
-    if (await isFree(requested)) return requested;
-    throw new Error(`Port ${requested} is in use. Set PORT to another port.`);
-  }
-  for (let port = firstPort; port < firstPort + 100; port += 1) {
-    if (!(await isFree(port))) continue;
-    if (port !== firstPort) console.log(`Port ${firstPort} is in use. The application uses port ${port}.`);
-    return port;
-  }
-  throw new Error(`The ports from ${firstPort} to ${firstPort + 99} are in use. Set PORT to a free port.`);
+  const port = await getPort({ port: requested ?? portNumbers(FIRST_PORT, FIRST_PORT + 99) });
+  if (requested !== undefined && port !== requested)
+    throw new Error(`Port ${requested} is in use. Select another port with -p or PORT.`);
+  if (requested === undefined && port !== FIRST_PORT)
+    console.log(`Port ${FIRST_PORT} is in use. The application uses port ${port}.`);
+  return port;
 }

@@ -38,13 +38,6 @@ const Settings = z.object({
   IDP_KEY_STYLE: z.enum(['test', 'live'], 'neither test nor live').default('test'),
   /** Factor for the delays of the webhook retry schedule. The default turns 5 s into 5 ms and 10 h into 36 s. */
   IDP_RETRY_SCALE: z.coerce.number('not a number').min(0.0001).max(1).default(0.001),
-  /**
-   * Format of a handshake. In a handshake, the service redirects the browser through the provider to renew the session
-   * cookies. `nonce` is the current format of Clerk's instances, and `token` is their earlier format.
-   */
-  IDP_HANDSHAKE_FORMAT: z.enum(['nonce', 'token'], 'neither nonce nor token').default('nonce'),
-  /** With `off`, session tokens from a handshake have no `azp` claim (the origin of the page), as on some Clerk instances. */
-  IDP_HANDSHAKE_AZP: z.enum(['on', 'off'], 'neither on nor off').default('on'),
 });
 
 /**
@@ -54,12 +47,15 @@ const Settings = z.object({
 export type Settings = z.infer<typeof Settings>;
 
 /**
- * Loads `.env.local` and the other .env files into the environment, as Next.js does. Variables that are already set keep
- * their values.
+ * Removes the variables of the developer's shell that belong to other programs or projects and would change the local stack:
+ * those of PostgreSQL clients and of Clerk's SDK. Sets NODE_ENV. Then loads the .env files, as Next.js does.
  */
-export function loadEnvironmentFiles(mode: 'dev' | 'preview'): void {
-  const errorsOnly = { info: () => {}, error: console.error };
-  nextEnv.loadEnvConfig(projectFolder, mode === 'dev', errorsOnly);
+export function prepareEnvironment(mode: 'dev' | 'preview'): void {
+  for (const name of Object.keys(process.env)) {
+    if (/^(?:PG|(?:NEXT_PUBLIC_)?CLERK_)/.test(name)) delete process.env[name];
+  }
+  Object.assign(process.env, { NODE_ENV: mode === 'dev' ? 'development' : 'production' });
+  nextEnv.loadEnvConfig(projectFolder, mode === 'dev');
   delete process.env['__NEXT_PROCESSED_ENV']; // otherwise Next.js would skip the files and not print their names
 }
 

@@ -1,10 +1,8 @@
-import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { errorCode } from '../system/errors';
-import { listen } from '../system/listen';
+import { isAlive } from '../system/processes';
 
 /** Details of the running local stack. `npm run local` reads them from the file stack.json. */
 const StackDetails = z.object({
@@ -23,16 +21,7 @@ const StackDetails = z.object({
   environment: z.record(z.string(), z.string()),
 });
 
-const StackFile = z.object({
-  pid: z.number(),
-  /**
-   * The stack that wrote this file sends the nonce to each connection on this port. The `pid` cannot identify the stack,
-   * because the system may reuse a process id.
-   */
-  port: z.number(),
-  nonce: z.string(),
-  details: StackDetails.optional(),
-});
+const StackFile = z.object({ pid: z.number(), details: StackDetails.optional() });
 
 export type StackDetails = z.infer<typeof StackDetails>;
 
@@ -40,37 +29,35 @@ export type StackDetails = z.infer<typeof StackDetails>;
 export interface FolderClaim {
   /** Writes the details to the folder, for other processes to read. */
   publish(details: StackDetails): void;
-  release(): Promise<void>;
+  release(): void;
 }
 
 /**
  * Creates the folder if it does not exist and claims it for this process. The claim ends when it is released or when the
- * process ends. Rejects if another running process has claimed the folder.
+ * process ends. Throws if another running process has claimed the folder.
  */
-export async function claimFolder(folder: string): Promise<FolderClaim> {
+export function claimFolder(folder: string): FolderClaim {
   mkdirSync(folder, { recursive: true });
   const file = stackFile(folder);
-  const nonce = randomBytes(16).toString('hex');
-  const server = createServer((socket) => socket.on('error', () => {}).end(nonce));
-  const port = await listen(server);
-  server.unref();
-  const claim = { pid: process.pid, port, nonce };
+  const other = readRunning(file);
+  if (other) {
+    throw new Error(
+      `The local stack of this folder is already running${other.details ? ` at ${other.details.app}` : ''} ` +
+        `(process ${other.pid}). Stop it first. If process ${other.pid} is another program, delete ${file}.`,
+    );
+  }
+  rmSync(file, { force: true });
+  const write = (flag: 'w' | 'wx', details?: StackDetails) =>
+    writeFileSync(file, `${JSON.stringify({ pid: process.pid, details }, null, 2)}\n`, { flag, mode: 0o600 });
   try {
-    await create(file, JSON.stringify(claim));
+    write('wx');
   } catch (error) {
-    server.close();
-    throw error;
+    if (errorCode(error) !== 'EEXIST') throw error;
+    throw new Error(`Another process has just started the local stack of ${folder}.`, { cause: error });
   }
   return {
-    publish(details) {
-      const unfinished = `${file}.new`;
-      writeFileSync(unfinished, `${JSON.stringify({ ...claim, details }, null, 2)}\n`, { mode: 0o600 });
-      renameSync(unfinished, file);
-    },
-    async release() {
-      rmSync(file, { force: true });
-      await new Promise((resolve) => server.close(resolve));
-    },
+    publish: (details) => write('w', details),
+    release: () => rmSync(file, { force: true }),
   };
 }
 
@@ -78,59 +65,20 @@ export async function claimFolder(folder: string): Promise<FolderClaim> {
  * Returns the details of the stack that runs in the folder. Returns undefined if no stack runs or if the stack is still
  * starting.
  */
-export async function findStack(folder: string): Promise<StackDetails | undefined> {
-  const written = read(stackFile(folder));
-  return written && (await isRunning(written)) ? written.details : undefined;
+export function findStack(folder: string): StackDetails | undefined {
+  return readRunning(stackFile(folder))?.details;
 }
 
 function stackFile(folder: string): string {
   return path.join(folder, 'stack.json');
 }
 
-/**
- * Creates the file. Rejects if it already exists and belongs to a running stack. Replaces the file of a stack that no longer
- * runs.
- */
-async function create(file: string, content: string): Promise<void> {
-  for (let attempt = 0; attempt < 3; attempt += 1) {
-    try {
-      writeFileSync(file, content, { flag: 'wx', mode: 0o600 });
-      return;
-    } catch (error) {
-      if (errorCode(error) !== 'EEXIST') throw error;
-    }
-    const other = read(file);
-    if (other && (await isRunning(other))) {
-      const place = other.details ? ` at ${other.details.app}` : '';
-      throw new Error(
-        `The local stack of this folder is already running${place} (process ${other.pid}). Stop it first.`,
-      );
-    }
-    rmSync(file, { force: true });
-  }
-  throw new Error(`Another process that starts the local stack is writing ${file}. Try again.`);
-}
-
-function read(file: string): z.infer<typeof StackFile> | undefined {
+/** Returns the content of the file if the process that wrote it runs. */
+function readRunning(file: string): z.infer<typeof StackFile> | undefined {
   try {
-    return StackFile.safeParse(JSON.parse(readFileSync(file, 'utf8'))).data;
+    const content = StackFile.parse(JSON.parse(readFileSync(file, 'utf8')));
+    return isAlive(content.pid) ? content : undefined;
   } catch {
     return undefined; // the file is missing, or incomplete after a crash
   }
-}
-
-/** Returns true if the stack that wrote the file sends the nonce of the file. */
-function isRunning({ port, nonce }: z.infer<typeof StackFile>): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ port, host: '127.0.0.1', timeout: 5_000 });
-    let received = '';
-    socket.setEncoding('utf8');
-    socket.on('data', (chunk) => {
-      received += chunk;
-      if (received.length >= nonce.length) socket.destroy();
-    });
-    socket.on('timeout', () => socket.destroy());
-    socket.on('error', () => {});
-    socket.on('close', () => resolve(received === nonce));
-  });
 }

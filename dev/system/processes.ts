@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -32,22 +32,6 @@ function hasOnlyZombies(pid: number): boolean {
     const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return state === 'Z' || state === 'X' || (pid < 0 && Number(group) !== -pid);
   });
-}
-
-/** Returns the program and arguments of a process, or undefined if the system does not report them. */
-export function commandLine(pid: number): string | undefined {
-  if (process.platform !== 'linux') {
-    const { status, stdout } = spawnSync('ps', ['-ww', '-o', 'args=', '-p', String(pid)], {
-      encoding: 'utf8',
-      timeout: 10_000,
-    });
-    return status === 0 ? stdout : undefined;
-  }
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
-  } catch {
-    return undefined;
-  }
 }
 
 /**

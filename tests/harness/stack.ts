@@ -18,7 +18,7 @@ const emptyVariables = Object.fromEntries(
   [
     ...['DATABASE_URL', 'KV_REST_API_URL', 'KV_REST_API_TOKEN', 'REDIS_URL', 'PORT'],
     ...['IDP_SECRET_KEY', 'IDP_PUBLISHABLE_KEY', 'IDP_WEBHOOK_SIGNING_SECRET', 'IDP_AUTHORIZED_PARTIES'],
-    ...['IDP_KEY_STYLE', 'IDP_RETRY_SCALE', 'IDP_HANDSHAKE_FORMAT', 'IDP_HANDSHAKE_AZP'],
+    ...['IDP_KEY_STYLE', 'IDP_RETRY_SCALE'],
   ].map((name) => [name, '']),
 );
 
@@ -42,10 +42,10 @@ export interface LocalStack {
   readonly folder: string;
   /** Runs a command of the project in the environment of the stack. The command is killed when this process ends. */
   run(command: string, args: readonly string[], more?: Variables): Run;
-  /** Runs the same program as `npm run dev` or `npm run preview`. */
-  launch(mode: 'dev' | 'preview', more?: Variables): Run;
+  /** Runs the same program as `npm run dev` or `npm run preview`, with these arguments. */
+  launch(mode: 'dev' | 'preview', more?: Variables, args?: readonly string[]): Run;
   /** Launches the stack and resolves when it is ready. If the stack exits or is not ready in time, rejects with its stderr. */
-  start(mode: 'dev' | 'preview'): Promise<Run & { printed: string; details: Details }>;
+  start(...options: Parameters<LocalStack['launch']>): Promise<Run & { printed: string; details: Details }>;
   /** Returns the ids of all processes whose environment contains the folder of this stack. Works on Linux only. */
   processes(): string[];
   /** Stops the commands that still run, waits until all processes of the stack have ended, and removes the folder. */
@@ -88,8 +88,8 @@ export function createLocalStack(): LocalStack {
     return { child, written, exited: once(child, 'close').then(([code, signal]) => code ?? signal) };
   };
 
-  const launch: LocalStack['launch'] = (mode, more) =>
-    run(process.execPath, ['--import', 'tsx', 'dev/stack/main.ts', mode], more);
+  const launch: LocalStack['launch'] = (mode, more, args = []) =>
+    run(process.execPath, ['--import', 'tsx', 'dev/stack/main.ts', mode, ...args], more);
 
   const processes = () => {
     if (!existsSync('/proc/self/environ')) return [];
@@ -109,8 +109,8 @@ export function createLocalStack(): LocalStack {
     folder,
     run,
     launch,
-    async start(mode) {
-      const stack = launch(mode);
+    async start(mode, ...options) {
+      const stack = launch(mode, ...options);
       const { child, written } = stack;
       const up = () => written.stdout.includes('Ctrl-C stops everything');
       const hasEnded = () => child.exitCode !== null || child.signalCode !== null;

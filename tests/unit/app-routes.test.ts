@@ -1,9 +1,8 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { checkRoutes, writeRoutes } from '#lib/routing/app-routes';
-import { updateRoutes } from '../../dev/stack/routes';
 
 const project = process.cwd();
 /** Temporary project folder of the current test. */
@@ -75,21 +74,4 @@ test('checkRoutes() throws if a route is missing from the list, or if a listed r
 test('writeRoutes() throws an error for an intercepting route of Next.js, because the middleware cannot recognize such a route', () => {
   add('app/feed/(..)photo/[id]/page.tsx');
   expect(writeRoutes).toThrow('intercepting routes are not supported');
-});
-
-test('updateRoutes() adds new pages to the list, prints an error once, and continues after the error is fixed', () => {
-  vi.useFakeTimers();
-  onTestFinished(() => void vi.useRealTimers());
-  const printed: string[] = [];
-  onTestFinished(updateRoutes((message) => printed.push(message)));
-  add('app/new/page.tsx');
-  vi.advanceTimersByTime(1_000);
-  expect(written()).toEqual(['/', '/new']);
-  add('app/(.)photo/page.tsx');
-  vi.advanceTimersByTime(5_000);
-  expect(printed).toEqual([expect.stringContaining('intercepting routes are not supported')]);
-  rmSync('app/(.)photo', { recursive: true });
-  add('app/later/page.tsx');
-  vi.advanceTimersByTime(1_000);
-  expect(written()).toEqual(['/', '/later', '/new']);
 });

@@ -1,0 +1,92 @@
+import { type Dependency, startDatabase, startIdpEmulator, startKv } from './dependencies';
+import { choosePort, NEXT, type NextProcess, startProgram, waitUntilReady } from './next';
+import type { Settings } from './settings';
+import { claimFolder } from './stack-file';
+
+/** Option of Next.js. With this option, Node.js 22.18 and later load next.config.ts without a compiler. */
+const STRIP_TYPES = '--experimental-next-config-strip-types';
+
+const EXAMPLE_COMMANDS = `
+To create a user, print a session token and use it, run these commands in another terminal:
+
+  npm run -s local create-user
+  npm run -s local token
+  npm run -s local me "$(npm run -s local token)"
+`;
+
+export interface StackOptions {
+  readonly mode: 'dev' | 'preview';
+  /** Further arguments for Next.js. */
+  readonly args: readonly string[];
+  readonly settings: Settings;
+  /** `runStack` appends a stop function for each started component. */
+  readonly stops: (() => unknown)[];
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Runs the service with its dependencies. Starts an embedded server for each dependency that the environment does not
+ * configure. Never resolves. Rejects if a component does not start, the build fails, Next.js exits or the signal is aborted.
+ */
+export async function runStack({ mode, args, settings, stops, signal }: StackOptions): Promise<never> {
+  const startedAt = performance.now();
+  const claim = claimFolder(settings.LOCAL_FOLDER);
+  stops.push(claim.release);
+  const port = await choosePort(settings.PORT);
+  const app = `http://localhost:${port}`;
+  const start = async (dependency: Promise<Dependency>) => {
+    const started = await dependency;
+    stops.push(started.stop);
+    signal.throwIfAborted();
+    return started;
+  };
+  const database = await start(startDatabase(settings));
+  const kv = await start(startKv(settings));
+  const identityProvider = await start(startIdpEmulator(settings, app));
+  const environment = { ...database.environment, ...kv.environment, ...identityProvider.environment };
+  const run = (...command: readonly string[]): NextProcess => {
+    const program = startProgram(command, { ...environment, NEXT_TELEMETRY_DISABLED: '1' });
+    stops.push(program.stop);
+    return program;
+  };
+
+  if (mode === 'preview') {
+    for (const step of [[NEXT, 'build', STRIP_TYPES], ['commands/build-server.mjs']]) {
+      const status = await Promise.race([run(...step).exited, rejectOnAbort(signal)]);
+      if (status !== 0) throw new Error(`The build failed with exit code ${status}.`);
+    }
+  }
+  const program =
+    mode === 'dev' ? [NEXT, 'dev', STRIP_TYPES] : [`${process.env['NEXT_DIST_DIR'] ?? '.next'}/server.mjs`];
+  const next = run(...program, '-H', 'localhost', ...args, '-p', String(port));
+  const first = await Promise.race([next.exited, waitUntilReady(app, signal)]);
+  if (typeof first === 'number') throw nextExitedError(first);
+  if (!first) throw new Error(`The application does not respond at ${app}.`);
+  claim.publish({ app, ...database.details, ...kv.details, ...identityProvider.details, environment });
+  const { consoleUrl } = identityProvider.details.identityProvider ?? {};
+  const lines = [
+    ['Application', app],
+    ['Identity provider', identityProvider.line],
+    ...(consoleUrl === undefined ? [] : [['Console', consoleUrl]]),
+    ['PostgreSQL', database.line],
+    ['KV', kv.line],
+  ];
+  if (database.warning !== undefined) console.warn(`\n${database.warning}`);
+  console.log(`\nUp in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.\n`);
+  for (const [name = '', line] of lines) console.log(`  ${name.padEnd(18)}${line}`);
+  if (identityProvider.details.identityProvider) console.log(EXAMPLE_COMMANDS);
+  console.log('The lines of Next.js above need no action. Ctrl-C stops everything.\n');
+  throw nextExitedError(await Promise.race([next.exited, rejectOnAbort(signal)]));
+}
+
+function nextExitedError(exitCode: number): Error {
+  return new Error(`Next.js exited unexpectedly with code ${exitCode}.`);
+}
+
+/** Never resolves. Rejects when the signal is aborted. */
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    signal.throwIfAborted();
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+}
