@@ -1,4 +1,9 @@
+import nextEnv from '@next/env';
 import { defineConfig } from 'prisma/config';
+
+// Loads the .env files, as the application does. A variable that is already set keeps its value.
+const isDevelopment = process.env['NODE_ENV'] === 'development';
+nextEnv.loadEnvConfig(process.cwd(), isDevelopment);
 
 // Prisma's CLI downloads its schema engine before `generate`, `validate` and `format`, although these commands do not use the
 // engine. The CLI skips the download if PRISMA_SCHEMA_ENGINE_BINARY is the path of an executable. `prisma migrate` needs the
@@ -8,7 +13,7 @@ if (needsNoEngine) process.env['PRISMA_SCHEMA_ENGINE_BINARY'] ??= process.execPa
 if (process.argv.includes('migrate') && !process.env['PRISMA_SCHEMA_ENGINE_BINARY']) {
   process.stderr.write(
     'prisma migrate downloads its engine from binaries.prisma.sh. If that host is unreachable, write prisma/migrations/<time>_<name>/migration.sql ' +
-      'by hand and run npm run db:deploy. If a migration fails, set rolled_back_at in the row of the migration in _prisma_migrations. `prisma migrate resolve` also needs the engine.\n',
+      'by hand and run npm run db:deploy. `prisma migrate resolve` also needs the engine.\n',
   );
 }
 

@@ -8,7 +8,7 @@ const HOURS = 24;
 
 /**
  * Handler for `user.deleted`, the event that a user was deleted at the identity provider. Schedules the deletion of the user in
- * this service. After the holding period, `npm run users:forget -- --due` deletes the user (docs/users.md). The handler runs
+ * this service. After the holding period, `npm run users -- due` deletes the user (docs/users.md). The handler runs
  * only if events/index.ts contains it.
  */
 export const forgetDeletedUser = defineEvent(

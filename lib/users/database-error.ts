@@ -1,4 +1,4 @@
-import { TransientError } from '../concurrency/retry';
+import { type RetryOptions, retry, TransientError } from '../concurrency/retry';
 import { describeError } from '../errors/describe-error';
 
 /**
@@ -22,3 +22,7 @@ export async function asTransientError<T>(work: Promise<T>): Promise<T> {
     throw new TransientError(`The database failed (${reason})`);
   }
 }
+
+/** Repeats `work` while it fails with a database error that is not permanent. */
+export const retryDatabase = <T>(options: RetryOptions, work: () => Promise<T>): Promise<T> =>
+  retry(options, () => asTransientError(work()));

@@ -7,11 +7,8 @@ import { deletionDueAt } from './pending-deletions';
 import { allIdsOf, type Link } from './rows';
 
 /** The ids of a user. `userId` is undefined if the user is not linked (has no row in `users`). */
-export interface ExportedUser {
+export interface ExportedUser extends Omit<Link, 'userId'> {
   readonly userId: string | undefined;
-  readonly identityProviderUserId: string;
-  /** Ids that the user had at the provider before `users:relink`, and the times until which the service accepts them. */
-  readonly previousIds: Link['previousIds'];
 }
 
 /**
@@ -20,24 +17,15 @@ export interface ExportedUser {
  */
 export type ExportUser = (user: ExportedUser) => Promise<Readonly<Record<string, unknown>>>;
 
-/**
- * Returns all data of a user: the link, the previous ids, the cached id, the expiry of the user's entry in `forgotten_users`
- * (if an operator has deleted the user), the time of a pending deletion, the rows of `webhook_subjects` (the time of the newest
- * handled webhook event) for each id, and the result of `exportOwn`. Changes nothing. Rejects if some of these data cannot be
- * read.
- */
+/** Returns all data of a user, and the result of `exportOwn`. Changes nothing. Rejects if some data cannot be read. */
 export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Promise<object> {
   const { userId = null, identityProviderUserId, previousIds } = user;
   const cached = await readCachedUserId(identityProviderUserId);
   if (cached.outcome === 'error') throw new TransientError('The cache does not respond');
-  const until = (await asTransientError(forgottenUntil([identityProviderUserId]))).get(
-    identityProviderUserId,
-  );
-  const subjects = await asTransientError(
-    database().webhookSubject.findMany({
-      where: { id: { in: [...allIdsOf(user), ...(userId === null ? [] : [userId])] } },
-    }),
-  );
+  const forgotten = await asTransientError(forgottenUntil([identityProviderUserId]));
+  const until = forgotten.get(identityProviderUserId);
+  const ids = [...allIdsOf(user), ...(userId === null ? [] : [userId])];
+  const subjects = await asTransientError(database().webhookSubject.findMany({ where: { id: { in: ids } } }));
   return {
     link: { userId, identityProviderUserId },
     previousIds,

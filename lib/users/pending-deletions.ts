@@ -21,7 +21,7 @@ const DueDeletion = z.object({
   identityProviderUserId: z.string(),
   /** The internal id. Null if this provider id is not the present id of a linked user. */
   userId: z.nullable(z.string()),
-  /** True if this provider id is a previous id of a user, which `users:relink` has replaced with another provider id. */
+  /** True if this provider id is a previous id of a user, which a relink has replaced with another provider id. */
   isPrevious: z.boolean(),
   /** First 16 hexadecimal digits of the keyed hash that identifies the user in `forgotten_users`. */
   idHash: z.string(),
@@ -30,16 +30,16 @@ const DueDeletion = z.object({
 /** A user whose deletion is due. */
 export type DueDeletion = z.infer<typeof DueDeletion>;
 
-/** Returns up to `limit` users whose deletion is due, sorted by identity-provider user id. Starts after the id `after`. */
-export async function dueDeletions(after: string, limit: number): Promise<DueDeletion[]> {
+/** Returns all users whose deletion is due, sorted by identity-provider user id. */
+export async function dueDeletions(): Promise<DueDeletion[]> {
   const found = database().$queryRaw`
     SELECT identity_provider_user_id AS "identityProviderUserId", users.id AS "userId",
-           EXISTS (SELECT FROM public.previous_ids
-                   WHERE previous_ids.identity_provider_user_id = pending_deletions.identity_provider_user_id) AS "isPrevious",
+           previous_ids.user_id IS NOT NULL AS "isPrevious",
            left(encode(public.forgotten_user_hash(identity_provider_user_id), 'hex'), 16) AS "idHash"
-    FROM public.pending_deletions LEFT JOIN public.users USING (identity_provider_user_id)
-    WHERE due_at <= now() AND identity_provider_user_id > ${after}
-    ORDER BY identity_provider_user_id LIMIT ${limit}`;
+    FROM public.pending_deletions
+    LEFT JOIN public.users USING (identity_provider_user_id)
+    LEFT JOIN public.previous_ids USING (identity_provider_user_id)
+    WHERE due_at <= now() ORDER BY identity_provider_user_id`;
   return z.array(DueDeletion).parse(await asTransientError(found));
 }
 
@@ -54,19 +54,10 @@ export async function deletionDueAt(identityProviderUserId: string): Promise<Dat
   return row && new Date(row.dueAt);
 }
 
-/** Deletes the pending deletion of a user. Returns false if there is none. */
-export async function cancelDeletion(identityProviderUserId: string): Promise<boolean> {
+/** Deletes the pending deletion of a user, with `onlyDue` only if it is still due. Returns false if there is none. */
+export async function cancelDeletion(identityProviderUserId: string, onlyDue = false): Promise<boolean> {
   const deleting = database().$executeRaw`
-    DELETE FROM public.pending_deletions WHERE identity_provider_user_id = ${identityProviderUserId}`;
-  return (await asTransientError(deleting)) === 1;
-}
-
-/**
- * Removes a pending deletion after it was processed. Keeps a deletion that is not due any more, because a later call of
- * `scheduleDeletion` has postponed it.
- */
-export async function completeDeletion(identityProviderUserId: string): Promise<void> {
-  await asTransientError(database().$executeRaw`
     DELETE FROM public.pending_deletions
-    WHERE identity_provider_user_id = ${identityProviderUserId} AND due_at <= now()`);
+    WHERE identity_provider_user_id = ${identityProviderUserId} AND (due_at <= now() OR NOT ${onlyDue})`;
+  return (await asTransientError(deleting)) === 1;
 }

@@ -1,14 +1,13 @@
 import { type RetryOptions, retry } from '../concurrency/retry';
-import { listUsers, listUsersById, MAX_USERS } from '../idp/backend-api';
+import { listUsersById } from '../idp/backend-api';
 import { forgottenUntil } from '../linking/forgotten';
 import { linkedUserIds } from '../linking/links';
-import { asTransientError } from './database-error';
-import { paginate } from './paginate';
+import { retryDatabase } from './database-error';
+import { providerUsers } from './paginate';
 import { allIdsOf, type Link, linksAfter } from './rows';
 
-/** Result for one page of users or rows. */
+/** Result for one page of the provider's users, or for one page of rows. */
 export interface ReconcileStep {
-  /** Number of the provider's users on this page, or 0 for a page of rows. */
   readonly providerUsers: number;
   readonly rows: number;
   /** Number of users of the provider that are not linked because an operator has deleted ("forgotten") them. */
@@ -19,6 +18,7 @@ export interface ReconcileStep {
   readonly notAtProvider: readonly Link[];
 }
 
+const NOTHING: ReconcileStep = { providerUsers: 0, rows: 0, forgotten: 0, notLinked: [], notAtProvider: [] };
 const ROWS_PER_PAGE = 500;
 
 /**
@@ -27,23 +27,22 @@ const ROWS_PER_PAGE = 500;
  * fails for longer than `retryOptions.seconds`.
  */
 export async function* reconcile(retryOptions: RetryOptions): AsyncGenerator<ReconcileStep> {
-  const pages = paginate((page) => retry(retryOptions, () => listUsers(page)), { limit: MAX_USERS });
-  for await (const { users } of pages) {
+  for await (const users of providerUsers(retryOptions)) {
     const ids = users.map(({ id }) => id);
     // PostgreSQL does not accept an id that contains a NUL, so the query omits such ids. They count as not linked.
     const storable = ids.filter((id) => !id.includes('\0'));
-    const linked = await retry(retryOptions, () => asTransientError(linkedUserIds(storable)));
+    const linked = await retryDatabase(retryOptions, () => linkedUserIds(storable));
     const missing = storable.filter((id) => !linked.has(id));
-    const forgotten = await retry(retryOptions, () => asTransientError(forgottenUntil(missing)));
+    const forgotten = await retryDatabase(retryOptions, () => forgottenUntil(missing));
     const notLinked = ids.filter((id) => !linked.has(id) && !forgotten.has(id));
-    yield { providerUsers: users.length, rows: 0, forgotten: forgotten.size, notLinked, notAtProvider: [] };
+    yield { ...NOTHING, providerUsers: users.length, forgotten: forgotten.size, notLinked };
   }
   for (let last: Link | undefined; ; ) {
     const links = await retry(retryOptions, () => linksAfter(last?.userId, ROWS_PER_PAGE));
     const ids = links.flatMap(allIdsOf);
     const known = new Set((await retry(retryOptions, () => listUsersById(ids))).map(({ id }) => id));
     const notAtProvider = links.filter((link) => !allIdsOf(link).some((id) => known.has(id)));
-    yield { providerUsers: 0, rows: links.length, forgotten: 0, notLinked: [], notAtProvider };
+    yield { ...NOTHING, rows: links.length, notAtProvider };
     last = links.at(-1);
     if (links.length < ROWS_PER_PAGE) return;
   }

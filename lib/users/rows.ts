@@ -4,21 +4,12 @@ import { retryOnConflict } from '../linking/links';
 import { database, type Transaction } from '../storage/database';
 import { asTransientError } from './database-error';
 
-/** A former identity-provider user id, which the command `users:relink` replaced. The service accepts it until `expiresAt`. */
-interface PreviousId {
-  readonly identityProviderUserId: string;
-  readonly expiresAt: Date;
-}
-
 /** A row of `users`, and the rows of its previous ids. */
 export interface Link {
   readonly userId: string;
   readonly identityProviderUserId: string;
-  readonly previousIds: readonly PreviousId[];
-}
-
-interface Row extends Omit<Link, 'userId'> {
-  readonly id: string;
+  /** Former ids at the identity provider, which a relink replaced. The service accepts each until `expiresAt`. */
+  readonly previousIds: readonly { readonly identityProviderUserId: string; readonly expiresAt: Date }[];
 }
 
 const include = {
@@ -28,7 +19,10 @@ const include = {
   },
 } as const;
 
-const linkOf = ({ id, ...link }: Row): Link => ({ userId: id, ...link });
+const linkOf = ({ id, ...link }: Omit<Link, 'userId'> & { readonly id: string }): Link => ({
+  userId: id,
+  ...link,
+});
 
 /** Returns all ids of a user at the identity provider, the present one first. */
 export const allIdsOf = ({ identityProviderUserId, previousIds }: Omit<Link, 'userId'>): string[] => [
@@ -36,20 +30,15 @@ export const allIdsOf = ({ identityProviderUserId, previousIds }: Omit<Link, 'us
   ...previousIds.map((previous) => previous.identityProviderUserId),
 ];
 
-/**
- * Returns up to `limit` rows, sorted by internal id. Starts after the row of `userId`. If `userId` is undefined, starts at the
- * first row.
- */
+/** Returns up to `limit` rows after the row of `userId` or, if it is undefined, from the start. Sorts by internal id. */
 export async function linksAfter(userId: string | undefined, limit: number): Promise<Link[]> {
-  const rows = await asTransientError(
-    database().user.findMany({
-      ...(userId === undefined ? {} : { where: { id: { gt: userId } } }),
-      orderBy: { id: 'asc' },
-      take: limit,
-      include,
-    }),
-  );
-  return rows.map(linkOf);
+  const rows = database().user.findMany({
+    ...(userId === undefined ? {} : { where: { id: { gt: userId } } }),
+    orderBy: { id: 'asc' },
+    take: limit,
+    include,
+  });
+  return (await asTransientError(rows)).map(linkOf);
 }
 
 /**
@@ -58,37 +47,32 @@ export async function linksAfter(userId: string | undefined, limit: number): Pro
  */
 export async function findLinks(eitherId: string): Promise<Link[]> {
   const internal = z.guid().safeParse(eitherId);
-  const rows = await asTransientError(
-    database().user.findMany({
-      where: {
-        OR: [
-          { identityProviderUserId: eitherId },
-          { previousIds: { some: { identityProviderUserId: eitherId } } },
-          ...(internal.success ? [{ id: internal.data }] : []),
-        ],
-      },
-      take: 2,
-      include,
-    }),
-  );
-  return rows.map(linkOf);
+  const rows = database().user.findMany({
+    where: {
+      OR: [
+        { identityProviderUserId: eitherId },
+        { previousIds: { some: { identityProviderUserId: eitherId } } },
+        ...(internal.success ? [{ id: internal.data }] : []),
+      ],
+    },
+    take: 2,
+    include,
+  });
+  return (await asTransientError(rows)).map(linkOf);
 }
-
-/** Prisma's error for the deletion of a row that another table refers to without ON DELETE CASCADE or SET NULL. */
-const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
 
 /**
  * Time limits in milliseconds: `maxWait` for a connection (a suspended database may have to start), and `timeout` for the
- * transaction. `deleteLink` requires READ COMMITTED. It first calls `storeForgotten`, which takes an advisory lock and so waits
- * for the registrations in flight (statements that insert the row of the user). At READ COMMITTED, the later statements see and
- * delete the row that such a registration committed. With 0 days, `storeForgotten` does not take the advisory lock, because any
- * registration may then link the user again.
+ * transaction. At READ COMMITTED, a statement sees the rows that a registration has committed while `storeForgotten` waited for
+ * its advisory lock.
  */
 export const TRANSACTION = { maxWait: 7_000, timeout: 8_000, isolationLevel: 'ReadCommitted' } as const;
 
+/** Prisma's error for the deletion of a row that another table refers to without ON DELETE CASCADE or SET NULL. */
+const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
 const Locked = z.array(z.object({ id: z.guid(), identityProviderUserId: z.string() }));
 
-/** Locks the row of the user that has this present or previous id, so that `users:relink` cannot change the ids of the user. */
+/** Locks the row of the user that has this present or previous id, so that a relink cannot change the ids of the user. */
 async function lockLink(transaction: Transaction, identityProviderUserId: string) {
   const [row] = Locked.parse(
     await transaction.$queryRaw`SELECT id, identity_provider_user_id AS "identityProviderUserId" FROM public.users
@@ -98,16 +82,13 @@ async function lockLink(transaction: Transaction, identityProviderUserId: string
       FOR UPDATE`,
   );
   if (row === undefined) return undefined;
-  const previousIds = await transaction.previousId.findMany({ where: { userId: row.id } });
-  return { ...row, previousIds };
+  return { ...row, previousIds: await transaction.previousId.findMany({ where: { userId: row.id } }) };
 }
 
 /**
  * Deletes the row of a user, if there is one, and the rows that refer to it by ON DELETE CASCADE. In the same transaction,
- * stores that the user is forgotten: for `days` days, only a session token that was issued after the deletion can link the user
- * again (lib/linking/forgotten.ts). This applies to each id of the user at the identity provider. Returns these ids. If a
- * foreign key without ON DELETE CASCADE or SET NULL refers to the row, keeps the row and returns `referenced`. Only operators'
- * commands call this function. The database role of the service is not allowed to delete rows.
+ * stores for each id of the user that the user is forgotten for `days` days (lib/linking/forgotten.ts). Returns these ids. If
+ * a foreign key without ON DELETE CASCADE or SET NULL refers to the row, keeps the row and returns `referenced`.
  */
 export async function deleteLink(
   identityProviderUserId: string,

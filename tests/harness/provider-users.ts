@@ -10,7 +10,7 @@ interface StoredUser {
 
 /** A stub of the identity provider's Backend API. It replaces the global function `fetch`. */
 export interface ProviderUsers {
-  /** Query strings of the requests so far. */
+  /** Query strings of the requests for users so far. */
   readonly queries: string[];
   /** Responses to the next requests. If the list is empty, a request gets a page of `users`. */
   readonly failures: (() => Response | Promise<Response>)[];
@@ -29,12 +29,15 @@ function listOf(users: readonly StoredUser[], query: URLSearchParams): readonly 
 /** Replaces `fetch` by a Backend API that lists the `users` of the returned object, in their order. */
 export function stubProviderUsers(): ProviderUsers {
   const fetching = vi.spyOn(globalThis, 'fetch').mockImplementation(async (input) => {
-    const { search, searchParams } = new URL(String(input));
+    const { pathname, search, searchParams } = new URL(String(input));
+    // The SDK requests the number of users together with each list.
+    if (pathname.endsWith('/count')) return Response.json({ object: 'total_count', total_count: 0 });
     provider.queries.push(search);
     const fail = provider.failures.shift();
     if (fail) return fail();
     return Response.json(
       listOf(provider.users, searchParams).map(({ id, createdAt, externalId }) => ({
+        object: 'user',
         id,
         created_at: createdAt,
         external_id: externalId,

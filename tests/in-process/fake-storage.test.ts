@@ -58,7 +58,7 @@ test('The fakes of the functions that query the database return the same results
   const operation = fc.tuple(fc.constantFrom(...(['find', 'insert', 'delete', 'move'] as const)), id, id);
   await fc.assert(
     fc.asyncProperty(fc.array(operation, { minLength: 4, maxLength: 14 }), async (generated) => {
-      // Applies the operations to the fakes once, to leave out the moves that `users:relink` rejects.
+      // Applies the operations to the fakes once, to leave out the moves that `users relink` rejects.
       fake.reset();
       const operations: Operation[] = [];
       for (const each of generated) {

@@ -20,7 +20,7 @@ const cookiesWithout = (name: string) => {
   return { cookie: complete.replace(new RegExp(`${name}=[^;]*(?:; )?`), '') };
 };
 
-// A forgotten user is one that an operator has deleted with `npm run users:forget`. A session token that was issued before the
+// A forgotten user is one that an operator has deleted with `npm run users -- forget`. A session token that was issued before the
 // deletion does not create the user again. The deletion time below is one hour in the future, so every token of this file is
 // older than the deletion.
 const FORGOTTEN = 'user_who_is_forgotten';

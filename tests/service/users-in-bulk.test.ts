@@ -1,26 +1,20 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import path from 'node:path';
 import type { Emulator, User } from 'clerk-emulator';
 import { escapeIdentifier } from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { arrivalTimes } from '../harness/arrival-times';
 import { runCommand, startCommand } from '../harness/commands';
 import { createTestDatabase, type TestDatabase } from '../harness/dependencies/database';
 import { lockInserts, type RowLock } from '../harness/dependencies/row-lock';
 import { type StubServer, startStubServer } from '../harness/dependencies/stub-server';
 import { startProvider } from '../harness/identity-provider';
 import { SECRET_KEY } from '../harness/keys';
-import { runCommandInProcess } from '../vitest/run-command-in-process';
-import { temporaryFolder } from '../vitest/temporary-folder';
+import { runUsersCommand } from '../vitest/run-users-command';
 
-// `npm run users:backfill` registers all users of the identity provider. `npm run users:check` compares the users of the
+// `npm run users -- backfill` registers all users of the identity provider. `npm run users -- check` compares the users of the
 // provider with the rows of the database. A linked user is one that has a row. A forgotten user is one that an operator has
-// deleted with `npm run users:forget`.
+// deleted with `npm run users -- forget`.
 
-const folder = temporaryFolder();
-const USERS = 2_000;
 /** Default sign-up time of the first user that signUp() creates. */
 const LONG_AGO = Date.parse('2026-01-01');
 
@@ -28,13 +22,10 @@ let database: TestDatabase;
 let provider: Emulator;
 /** A proxy in front of the identity provider. Some tests make the proxy return errors. */
 let front: StubServer;
-/** Path of the file that stores the progress of a backfill. */
-let state: string;
 
 beforeEach(async () => {
   [database, provider, front] = await Promise.all([createTestDatabase(), startProvider(), startStubServer()]);
   front.handler = forward;
-  state = path.join(folder, `${randomBytes(4).toString('hex')}.json`);
 });
 
 afterEach(async () => {
@@ -74,12 +65,7 @@ const environment = (more: Record<string, string> = {}) => ({
   CLERK_API_URL: front.url,
   ...more,
 });
-/** Runs a backfill in this process with the given environment variables. */
-const backfillIn = (variables: Record<string, string>, ...args: string[]) =>
-  runCommandInProcess(() => import('../../commands/users/backfill'), ['--state', state, ...args], variables);
-const backfill = (...args: string[]) => backfillIn(environment(), ...args);
-const check = (...args: string[]) =>
-  runCommandInProcess(() => import('../../commands/users/check'), args, environment());
+const users = (...args: string[]) => runUsersCommand(args, environment());
 /** Returns the requests for pages of the provider's list of users. */
 const listed = () => front.calls.filter((call) => call.startsWith('GET /v1/users?'));
 const link = (ids: readonly string[]) =>
@@ -89,14 +75,13 @@ const link = (ids: readonly string[]) =>
   );
 
 test('A backfill registers each user whose id is valid, despite a rate limit, errors, connection resets, sign-ups and deletions', async () => {
-  const ids = signUp(USERS);
+  const ids = signUp(2_000);
   await link(ids.slice(100, 200));
   const { rows: before } = await database.pool.query('SELECT * FROM users ORDER BY id');
   const tooLong = 'u'.repeat(256);
   provider.store.users.put({ ...userTemplate(), id: tooLong, createdAt: LONG_AGO + 1 });
-  const leavers = [ids[10], ids[450], ids[950], ids[1_000]].flatMap((id) => id ?? []);
-  const joiners: string[] = [];
-  const failures = ['500', 'reset', '429', 'reset', '500', 'garbage'];
+  const leavers = [ids[10], ids[450]].flatMap((id) => id ?? []);
+  const failures = ['500', 'reset', '429', 'garbage'];
   front.handler = async (request, response) => {
     const isList = request.url?.startsWith('/v1/users?') ?? false;
     const failure = isList && listed().length % 2 === 1 ? failures.shift() : undefined;
@@ -109,228 +94,144 @@ test('A backfill registers each user whose id is valid, despite a rate limit, er
     const leaver = isList ? leavers.shift() : undefined;
     if (leaver === undefined) return;
     provider.deleteUser(leaver);
-    joiners.push(provider.createUser({ email: `${joiners.length}@joiner.example` }).id);
+    provider.createUser({ email: `${leaver}@joiner.example` });
   };
 
-  const { exit, stdout, stderr } = await runCommand('users/backfill', ['--state', state], environment());
-  expect(failures).toEqual([]);
-  expect(joiners).toHaveLength(4);
+  const { exit, stdout, stderr } = await runCommand('users', ['backfill'], environment());
+  expect([failures, leavers]).toEqual([[], []]);
   expect(exit).toBe(1); // The id that is too long causes this exit code.
   expect(stderr).toContain(`identityProviderUserId must have at most 255 characters`);
   expect(stderr).toContain('limits the rate of requests. Retry in 1 s');
+  expect(stdout).toMatch(/^\d+ seen, \d+ linked, \d+ already linked, 0 forgotten, 1 failed\n$/);
   expect(stdout + stderr).not.toMatch(/@|sk_test/);
   const there = provider.store.users.all().map(({ id }) => id);
   const linked = new Set(await database.users());
   expect(there.filter((id) => !linked.has(id))).toEqual([tooLong]);
   // Users that already had a row keep their internal id.
   expect((await database.pool.query('SELECT * FROM users')).rows).toEqual(expect.arrayContaining(before));
-  // The command prints the numbers of users seen, linked, already linked, forgotten and failed. 100 users had a row before the
-  // run.
-  const [seen = 0, made = 0, already = 0, , failed = 0] = (stdout.match(/\d+/g) ?? []).map(Number);
-  expect({ sum: made + already + failed, made: made + 100, failed }).toEqual({
-    sum: seen,
-    made: linked.size,
-    failed: 1,
-  });
-  expect(existsSync(state)).toBe(false);
-
   provider.deleteUser(tooLong);
-  const again = await backfill();
-  expect(again).toMatchObject({
+  expect(await users('backfill')).toMatchObject({
     exit: 0,
     stdout: expect.stringMatching(/ 0 linked, \d+ already linked, 0 forgotten, 0 failed\n$/),
   });
 });
 
-test('If a backfill is killed, the next run continues after the last committed page and skips no user', async () => {
-  const ids = signUp(USERS);
-  const locks: RowLock[] = [];
+test('If a backfill is killed, a second backfill links the remaining users', async () => {
+  const ids = signUp(1_200);
+  let locking: Promise<RowLock> | undefined;
   front.handler = async (request, response) => {
     // The lock blocks the inserts of the second page.
-    if (listed().length === 2 && locks.length === 0) locks.push(await lockInserts(database));
+    if (listed().length === 2) locking ??= lockInserts(database);
+    await locking;
     await forward(request, response);
   };
-  const { child, ended } = startCommand('users/backfill', ['--state', state], environment());
-  await expect.poll(() => locks.length).toBe(1);
-  expect(await locks[0]?.waiting(1)).toBe(true);
+  const { child, ended } = startCommand('users', ['backfill'], environment());
+  await expect.poll(() => locking).toBeDefined();
+  const lock = await locking;
+  expect(await lock?.waiting(1)).toBe(true);
   child.kill('SIGKILL');
   expect((await ended).exit).toBe('SIGKILL');
-  await locks[0]?.release();
-  const kept = readFileSync(state, 'utf8');
-  expect(JSON.parse(kept)).toMatchObject({
-    cursor: { seen: [{ id: ids[499] }] },
-    figures: { seen: 500, linked: 500 },
+  await lock?.release();
+  expect(await users('backfill')).toMatchObject({
+    exit: 0,
+    stdout: '1200 seen, 700 linked, 500 already linked, 0 forgotten, 0 failed\n',
   });
-  expect(kept).not.toMatch(/@|sk_test/);
-
-  front.calls.length = 0;
-  const { exit, stdout } = await backfill();
-  expect(listed()[0]).toContain(`created_at_after=${LONG_AGO + 499_000 - 1}`);
-  expect(exit).toBe(0);
-  expect(stdout).toMatch(/^2000 seen, /);
   expect(await database.users()).toEqual(ids.toSorted());
-  expect(existsSync(state)).toBe(false);
 });
 
-test('A backfill stops if the provider stays unavailable, and the next run continues from the saved state', async () => {
+test('If the provider stays unavailable, a backfill stops and prints the command that continues it', async () => {
   const ids = signUp(1_200);
   front.handler = (request, response) =>
     listed().length > 1 ? response.writeHead(503).end() : forward(request, response);
-  const broken = await backfill('--retry-seconds', '1');
-  expect(broken.exit).toBe(1);
-  expect(broken.stdout).toBe('500 seen, 500 linked, 0 already linked, 0 forgotten, 0 failed\n');
-  expect(broken.stderr).toContain('Stopped early: the identity provider responds with status 503');
+  const broken = await users('backfill', '--retry-seconds', '1');
+  expect(broken).toMatchObject({
+    exit: 1,
+    stdout: '500 seen, 500 linked, 0 already linked, 0 forgotten, 0 failed\n',
+    stderr: expect.stringContaining('Stopped early: the identity provider responds with status 503'),
+  });
   front.handler = forward;
-  expect(await backfill()).toMatchObject({
+  const [, command = ''] = /^To continue: npm run users -- (.*)\n/m.exec(broken.stderr) ?? [];
+  expect(await users(...command.split(' '))).toMatchObject({
     exit: 0,
-    stdout: '1200 seen, 1200 linked, 0 already linked, 0 forgotten, 0 failed\n',
+    stdout: '701 seen, 700 linked, 1 already linked, 0 forgotten, 0 failed\n',
   });
   expect(await database.users()).toEqual(ids.toSorted());
 });
 
 test('A backfill waits for a database that is temporarily unavailable', async () => {
-  signUp(1_200);
+  signUp(10);
   await database.proxy.treat('reset');
-  const { ended } = startCommand('users/backfill', ['--state', state], environment());
+  const { ended } = startCommand('users', ['backfill'], environment());
   await expect.poll(() => database.proxy.connections).toBeGreaterThan(1);
   await database.proxy.treat('forward');
-  const { exit, stdout, stderr } = await ended;
-  expect({ exit, stdout }).toEqual({
+  expect(await ended).toMatchObject({
     exit: 0,
-    stdout: '1200 seen, 1200 linked, 0 already linked, 0 forgotten, 0 failed\n',
+    stdout: '10 seen, 10 linked, 0 already linked, 0 forgotten, 0 failed\n',
+    stderr: expect.stringMatching(/The database failed \(\w+\)\. Retry in/),
   });
-  expect(stderr).toMatch(/The database failed \(\w+\)\. Retry in/);
 });
 
-test('A backfill registers all 20,000 users of an import that created 100 users per second', async () => {
-  const template = userTemplate();
-  const ids = arrivalTimes(20_000, 100).map((createdAt, index) => {
-    const id = `user_${index}`;
-    return provider.store.users.put({ ...template, id, email: `${id}@private.example`, createdAt }).id;
-  });
-  expect(await backfill()).toMatchObject({
-    exit: 0,
-    stdout: '20000 seen, 20000 linked, 0 already linked, 0 forgotten, 0 failed\n',
-  });
-  expect(await database.users()).toEqual(ids.toSorted());
-});
-
-test('A dry run of a backfill counts the users and writes no rows and no state file', async () => {
+test('A backfill links neither forgotten users nor, with --since, older users, and a dry run links no user. A check does not report forgotten users', async () => {
   const ids = signUp(700);
   await link(ids.slice(0, 30));
-  expect(await backfill('--dry-run')).toMatchObject({
-    exit: 0,
-    stdout: '700 seen, 670 to link, 30 already linked, 0 forgotten, 0 failed\n',
-  });
-  expect(await database.users()).toHaveLength(30);
-  expect(existsSync(state)).toBe(false);
-});
-
-test('A backfill does not link forgotten users, and a check does not report forgotten users as a difference', async () => {
-  const ids = signUp(700);
+  const recent = signUp(10, Date.parse('2026-03-01'));
   await database.pool.query(
     `INSERT INTO forgotten_users SELECT forgotten_user_hash(id), now(), now() + interval '1 day' FROM unnest($1::text[]) AS id`,
-    [ids.slice(0, 600)],
+    [ids.slice(600)],
   );
-  const counts = (linked: string) => `700 seen, 100 ${linked}, 0 already linked, 600 forgotten, 0 failed\n`;
-  expect(await backfill('--dry-run')).toMatchObject({ exit: 0, stdout: counts('to link') });
-  expect(await backfill()).toMatchObject({ exit: 0, stdout: counts('linked') });
-  expect(await database.users()).toEqual(ids.slice(600).toSorted());
-  expect(await check('--ids')).toMatchObject({
+  expect(await users('backfill', '--dry-run')).toMatchObject({
     exit: 0,
-    stdout:
-      '700 users at the provider, 0 of them not linked, 600 forgotten\n100 rows, 0 of them not at the provider\n',
+    stdout: '710 seen, 580 to link, 30 already linked, 100 forgotten, 0 failed\n',
   });
-});
-
-test('A backfill with --since processes only users that signed up on or after that date', async () => {
-  signUp(20);
-  const since = signUp(10, Date.parse('2026-03-01'));
-  expect(await backfill('--since', '2026-03-01')).toMatchObject({
+  expect(await database.users()).toHaveLength(30);
+  expect(await users('backfill', '--since', '2026-03-01')).toMatchObject({
     exit: 0,
     stdout: expect.stringMatching(/^10 seen, 10 l/),
   });
-  expect(await database.users()).toEqual(since.toSorted());
-});
-
-test('A backfill does not start with an invalid state file or with the state file of a run that had a different --since or database', async () => {
-  signUp(1_200);
-  front.handler = (request, response) =>
-    listed().length > 1 ? response.writeHead(503).end() : forward(request, response);
-  await backfill('--retry-seconds', '0');
-  const kept = readFileSync(state, 'utf8');
-  const elsewhere = environment({ DATABASE_URL: database.url.replace(/\/test_\w+/, '/elsewhere') });
-  const others = [await backfill('--since', '2026-01-01'), await backfillIn(elsewhere)];
-  for (const other of others)
-    expect(other).toMatchObject({
-      exit: 2,
-      stdout: '',
-      stderr: expect.stringContaining(
-        'belongs to a backfill with another IDP_SECRET_KEY, database or --since',
-      ),
-    });
-  expect(readFileSync(state, 'utf8')).toBe(kept);
-  writeFileSync(state, '{}');
-  expect(await backfill()).toMatchObject({
-    exit: 2,
-    stderr: expect.stringContaining('is not the state of a backfill'),
+  expect(await database.users()).toEqual([...ids.slice(0, 30), ...recent].toSorted());
+  await users('backfill');
+  expect(await users('check', '--ids')).toMatchObject({
+    exit: 0,
+    stdout:
+      '710 users at the provider, 0 of them not linked, 100 forgotten\n610 rows, 0 of them not at the provider\n',
   });
 });
 
-test('A backfill with invalid options or variables registers no user and prints the problem without a secret', async () => {
-  signUp(3);
-  const none = { IDP_SECRET_KEY: '', DATABASE_URL: '', CLERK_API_URL: '' };
-  const missing = '  - IDP_SECRET_KEY is missing\n  - DATABASE_URL is missing\n';
-  const wrong: [string[], Record<string, string>, number, string][] = [
-    [['--fast'], {}, 2, "Unknown option '--fast'"],
-    [['--since', 'yesterday'], {}, 2, '--since must be a date'],
-    [['--retry-seconds', '1.5'], {}, 2, '--retry-seconds must be a whole number'],
-    [[], none, 2, missing],
-    [[], { IDP_SECRET_KEY: 'sk_test_of_another_instance' }, 1, 'rejects IDP_SECRET_KEY'],
-  ];
-  for (const [args, variables, exit, words] of wrong) {
-    const failed = await backfillIn(environment(variables), ...args);
-    expect(failed).toMatchObject({ exit, stderr: expect.stringContaining(words) });
-    expect(failed.stderr).not.toMatch(/sk_test|postgres(?:ql)?:\/\/|\n\s+at /);
-  }
-  expect(await database.users()).toEqual([]);
-});
-
-test('A backfill stops with a message if the database role lacks the INSERT privilege', async () => {
+test('A backfill with invalid options or variables, or with a role without privileges, registers no user and prints the problem without a secret', async () => {
   signUp(3);
   const role = `reader_${randomBytes(4).toString('hex')}`;
   await database.pool.query(`CREATE ROLE ${escapeIdentifier(role)} LOGIN PASSWORD 'hidden-password'`);
   await database.pool.query(`GRANT SELECT ON users TO ${escapeIdentifier(role)}`);
-  const url = Object.assign(new URL(database.url), { username: role, password: 'hidden-password' }).href;
-  const failed = await backfillIn(environment({ DATABASE_URL: url }));
+  const asReader = Object.assign(new URL(database.url), { username: role, password: 'hidden-password' }).href;
+  const missing = '  - IDP_SECRET_KEY is missing\n  - DATABASE_URL is missing\n';
+  const wrong: [string[], Record<string, string>, number, string][] = [
+    [['--fast'], {}, 2, "unknown option '--fast'"],
+    [['--since', 'yesterday'], {}, 2, 'Pass a date'],
+    [['--retry-seconds', '1.5'], {}, 2, 'Pass a whole number'],
+    [[], { IDP_SECRET_KEY: '', DATABASE_URL: '', CLERK_API_URL: '' }, 2, missing],
+    [[], { IDP_SECRET_KEY: 'sk_test_of_another_instance' }, 1, 'rejects IDP_SECRET_KEY'],
+    [[], { DATABASE_URL: asReader }, 1, 'role lacks a privilege (42501)'],
+  ];
+  for (const [args, variables, exit, words] of wrong) {
+    const failed = await runUsersCommand(['backfill', ...args], environment(variables));
+    expect(failed).toMatchObject({ exit, stderr: expect.stringContaining(words) });
+    expect(failed.stderr).not.toMatch(/sk_test|postgres(?:ql)?:\/\/|hidden-password|\n\s+at /);
+  }
   await database.pool.query(
     `REVOKE ALL ON users FROM ${escapeIdentifier(role)}; DROP ROLE ${escapeIdentifier(role)}`,
   );
-  expect(failed).toMatchObject({
-    exit: 1,
-    stderr: expect.stringContaining('role lacks a privilege (42501)'),
-  });
-  expect(failed.stderr).not.toContain('hidden-password');
+  expect(await database.users()).toEqual([]);
 });
 
 test('The check command counts the users that are missing in the database or at the provider, and prints their ids with --ids', async () => {
-  const ids = signUp(1_200);
+  const ids = signUp(800);
   await link(ids.slice(3));
-  expect(await check('--ids')).toMatchObject({
+  const [first, second, third] = ids;
+  expect(await users('check', '--ids')).toMatchObject({
     exit: 1,
-    stdout: `${ids
-      .slice(0, 3)
-      .map((id) => `not linked: ${id}\n`)
-      .join(
-        '',
-      )}1200 users at the provider, 3 of them not linked, 0 forgotten\n1197 rows, 0 of them not at the provider\n`,
+    stdout: `not linked: ${first}\nnot linked: ${second}\nnot linked: ${third}\n800 users at the provider, 3 of them not linked, 0 forgotten\n797 rows, 0 of them not at the provider\n`,
   });
-  await backfill();
-  expect(await runCommand('users/check', [], environment())).toMatchObject({
-    exit: 0,
-    stdout:
-      '1200 users at the provider, 0 of them not linked, 0 forgotten\n1200 rows, 0 of them not at the provider\n',
-  });
+  await users('backfill');
 
   // A signed-in caller may register any id. Such an id must not change the query to the provider.
   const strange = ['-user_1', `-${ids[5]}`, '+user_2', 'two\nlines\u001b[2J', '&limit=1', '😀'.repeat(127)];
@@ -343,9 +244,9 @@ test('The check command counts the users that are missing in the database or at 
     [[...strange, ids[5]]],
   );
   provider.deleteUser(ids[700] ?? '');
-  const { exit, stdout } = await check('--ids');
+  const { exit, stdout } = await users('check', '--ids');
   expect(exit).toBe(1);
-  expect(stdout).toContain('1206 rows, 7 of them not at the provider\n');
+  expect(stdout).toContain('806 rows, 7 of them not at the provider\n');
   expect(stdout).toMatch(new RegExp(`^not at the provider: ${ids[700]} \\([0-9a-f-]{36}\\)$`, 'm'));
   expect(stdout.match(/^not at the provider: /gm)).toHaveLength(7);
   expect(stdout).not.toContain('\u001b');

@@ -88,6 +88,7 @@ const Selection = {
   external_id: upTo100,
   organization_id: upTo100,
   query: first(z.string().toLowerCase().optional()),
+  created_at_after: first(z.coerce.number().int().optional()),
 };
 const CountUsers = z.strictObject(Selection);
 const ListUsers = z.strictObject({
@@ -95,9 +96,8 @@ const ListUsers = z.strictObject({
   limit: first(Page.shape.limit),
   offset: first(Page.shape.offset),
   order_by: first(z.string().default('-created_at')),
-  created_at_after: first(z.coerce.number().int().optional()),
 });
-type Selection = z.output<typeof CountUsers> & { readonly created_at_after?: number | undefined };
+type Selection = z.output<typeof CountUsers>;
 
 /** Values of `order_by`, each with the function that returns the sort key of a user. */
 const ORDERS = new Map<string, (user: User) => string | number>([
