@@ -18,8 +18,8 @@ function isCronRequest(authorization: string | null): boolean {
 export const GET = route(async ({ headers }) => {
   if (!isCronRequest(headers.get('authorization'))) throw new HttpError(401, 'Unauthorized');
   let linked = 0;
-  const from = new Date(Date.now() - TWO_DAYS_MS);
-  for await (const step of backfill({ from, retryOptions: { seconds: 20 } })) linked += step.linked;
+  const since = new Date(Date.now() - TWO_DAYS_MS);
+  for await (const step of backfill({ since, retryOptions: { seconds: 20 } })) linked += step.linked;
   return json({ linked });
 }, '/cron/v1/backfill');
 
