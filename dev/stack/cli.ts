@@ -31,23 +31,22 @@ function runningStack(): StackDetails {
 
 /** Returns the emulator of the running stack and a client of its Backend API. */
 function runningProvider() {
-  const { identityProvider } = runningStack();
-  if (!identityProvider)
+  const { IDP_SECRET_KEY: secretKey, CLERK_API_URL: apiUrl } = runningStack().environment;
+  if (secretKey === undefined || apiUrl === undefined)
     throw new Error('The stack uses your own identity provider instance. Create users and tokens there.');
-  const { url, secretKey } = identityProvider;
-  const { users, sessions } = createClerkClient({ secretKey, apiUrl: url, telemetry: { disabled: true } });
-  return { ...identityProvider, users, sessions };
+  const { users, sessions } = createClerkClient({ secretKey, apiUrl, telemetry: { disabled: true } });
+  return { secretKey, apiUrl, users, sessions };
 }
 
 /** Creates a user and waits until the webhook `user.created` is delivered or has failed. */
 async function createUser(): Promise<void> {
-  const { url, secretKey, users } = runningProvider();
+  const { apiUrl, secretKey, users } = runningProvider();
   const email = `user-${randomBytes(4).toString('hex')}@example.com`;
   const { id } = await users.createUser({ emailAddress: [email], skipPasswordRequirement: true });
   console.log(id);
   const findDelivery = async () => {
     const headers = { authorization: `Bearer ${secretKey}` };
-    const response = await fetch(`${url}/v1/users/${id}/deliveries`, { headers });
+    const response = await fetch(`${apiUrl}/v1/users/${id}/deliveries`, { headers });
     return Deliveries.parse(await response.json()).find(({ type }) => type === 'user.created');
   };
   await waitUntil(
@@ -79,9 +78,9 @@ async function requestMe(token: string): Promise<void> {
 }
 
 function printDatabaseUrl(): void {
-  const { databaseUrl } = runningStack();
-  if (databaseUrl === undefined) throw new Error('The stack uses your own database. See DATABASE_URL.');
-  console.log(databaseUrl);
+  const { DATABASE_URL } = runningStack().environment;
+  if (DATABASE_URL === undefined) throw new Error('The stack uses your own database. See DATABASE_URL.');
+  console.log(DATABASE_URL);
 }
 
 /** Runs an operator command with the environment of the application. Then exits with the exit code of the command. */

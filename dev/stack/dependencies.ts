@@ -8,13 +8,11 @@ import { messageOf } from '../system/errors';
 import { connectToRedis, getHost, missingMigrations, requireStore } from './external-services';
 import { localKeys } from './keys';
 import { clerkJsFolder, type Settings } from './settings';
-import type { StackDetails } from './stack-file';
 
 /** A dependency of the service. The local stack starts it, or the user provides it. */
 export interface Dependency {
   /** Description to print at startup. */
   readonly line: string;
-  readonly details: Pick<StackDetails, 'databaseUrl' | 'kv' | 'identityProvider'>;
   /**
    * Environment variables that the stack sets for the service. Empty for a dependency that the user provides, because the user
    * has set its variables.
@@ -41,25 +39,19 @@ export async function startDatabase(settings: Settings): Promise<Dependency> {
     const missing = await missingMigrations(DATABASE_URL);
     return {
       ...userProvided(`${getHost(DATABASE_URL)} (yours, from DATABASE_URL)`),
-      ...(missing.length === 0 ? {} : { warning: notMigrated(DATABASE_URL, missing) }),
+      ...(missing.length === 0
+        ? {}
+        : {
+            warning: `The database at ${getHost(DATABASE_URL)} is not migrated. Missing: ${missing.join(', ')}. Requests fail until you run: npm run db:deploy`,
+          }),
     };
   }
   const folder = path.join(settings.LOCAL_FOLDER, 'postgres');
   const server = await startPostgres({ folder, durable: true });
-  try {
-    await server.createDatabase(databaseName);
-    const databaseUrl = server.url(databaseName);
-    await deployMigrations(databaseUrl);
-    return {
-      line: getHost(databaseUrl),
-      details: { databaseUrl },
-      environment: { DATABASE_URL: databaseUrl },
-      stop: () => server.stop(),
-    };
-  } catch (error) {
-    await server.stop();
-    throw error;
-  }
+  await server.createDatabase(databaseName);
+  const databaseUrl = server.url(databaseName);
+  await deployMigrations(databaseUrl);
+  return { line: getHost(databaseUrl), environment: { DATABASE_URL: databaseUrl }, stop: server.stop };
 }
 
 /**
@@ -72,12 +64,11 @@ export async function startKv(settings: Settings): Promise<Dependency> {
     await requireStore(KV_REST_API_URL, KV_REST_API_TOKEN);
     return userProvided(`${getHost(KV_REST_API_URL)} (yours, from KV_REST_API_URL)`);
   }
-  const { kvToken } = localKeys(keyFile(settings), settings.IDP_KEY_STYLE);
+  const { kvToken } = readKeys(settings);
   const engine = REDIS_URL === undefined ? memoryEngine() : await connectToRedis(REDIS_URL);
   const { url, token, stop } = await startKvServer({ token: kvToken, engine });
   return {
     line: `${url} (${REDIS_URL === undefined ? 'in memory' : `in Redis at ${getHost(REDIS_URL)}`})`,
-    details: { kv: { url, token } },
     environment: { KV_REST_API_URL: url, KV_REST_API_TOKEN: token },
     stop,
   };
@@ -87,7 +78,7 @@ export async function startKv(settings: Settings): Promise<Dependency> {
 export async function startIdpEmulator(settings: Settings, app: string): Promise<Dependency> {
   if (settings.IDP_SECRET_KEY !== undefined)
     return userProvided('yours, from IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY');
-  const { publishableKey, secretKey, webhookSecret } = localKeys(keyFile(settings), settings.IDP_KEY_STYLE);
+  const { publishableKey, secretKey, webhookSecret } = readKeys(settings);
   const provider = await startEmulator({
     publishableKey,
     secretKey,
@@ -102,9 +93,6 @@ export async function startIdpEmulator(settings: Settings, app: string): Promise
   prefetchClerkJs(clerkJsFolder).catch((error: unknown) => console.warn(messageOf(error)));
   return {
     line: `${provider.url} (emulator)`,
-    details: {
-      identityProvider: { url: provider.url, secretKey, consoleUrl: provider.consoleUrl },
-    },
     environment: {
       IDP_SECRET_KEY: secretKey,
       IDP_PUBLISHABLE_KEY: publishableKey,
@@ -118,17 +106,7 @@ export async function startIdpEmulator(settings: Settings, app: string): Promise
   };
 }
 
-function userProvided(line: string): Dependency {
-  return { line, details: {}, environment: {}, stop: async () => {} };
-}
+const userProvided = (line: string): Dependency => ({ line, environment: {}, stop: async () => {} });
 
-function keyFile({ LOCAL_FOLDER }: Settings): string {
-  return path.join(LOCAL_FOLDER, 'keys.json');
-}
-
-function notMigrated(databaseUrl: string, missing: readonly string[]): string {
-  return (
-    `The database at ${getHost(databaseUrl)} is not migrated. Missing: ${missing.join(', ')}. ` +
-    'Requests fail until you run: npm run db:deploy'
-  );
-}
+const readKeys = ({ LOCAL_FOLDER, IDP_KEY_STYLE }: Settings) =>
+  localKeys(path.join(LOCAL_FOLDER, 'keys.json'), IDP_KEY_STYLE);

@@ -43,7 +43,11 @@ export async function runStack({ mode, args, settings, stops, signal }: StackOpt
   const database = await start(startDatabase(settings));
   const kv = await start(startKv(settings));
   const identityProvider = await start(startIdpEmulator(settings, app));
-  const environment = { ...database.environment, ...kv.environment, ...identityProvider.environment };
+  const environment: Record<string, string> = {
+    ...database.environment,
+    ...kv.environment,
+    ...identityProvider.environment,
+  };
   const run = (...command: readonly string[]): NextProcess => {
     const program = startProgram(command, { ...environment, NEXT_TELEMETRY_DISABLED: '1' });
     stops.push(program.stop);
@@ -62,8 +66,8 @@ export async function runStack({ mode, args, settings, stops, signal }: StackOpt
   const first = await Promise.race([next.exited, waitUntilReady(app, signal)]);
   if (typeof first === 'number') throw nextExitedError(first);
   if (!first) throw new Error(`The application does not respond at ${app}.`);
-  claim.publish({ app, ...database.details, ...kv.details, ...identityProvider.details, environment });
-  const { consoleUrl } = identityProvider.details.identityProvider ?? {};
+  claim.publish({ app, environment });
+  const consoleUrl = environment['IDP_CONSOLE_URL'];
   const lines = [
     ['Application', app],
     ['Identity provider', identityProvider.line],
@@ -74,7 +78,7 @@ export async function runStack({ mode, args, settings, stops, signal }: StackOpt
   if (database.warning !== undefined) console.warn(`\n${database.warning}`);
   console.log(`\nUp in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.\n`);
   for (const [name = '', line] of lines) console.log(`  ${name.padEnd(18)}${line}`);
-  if (identityProvider.details.identityProvider) console.log(EXAMPLE_COMMANDS);
+  if (environment['IDP_SECRET_KEY'] !== undefined) console.log(EXAMPLE_COMMANDS);
   console.log('The lines of Next.js above need no action. Ctrl-C stops everything.\n');
   throw nextExitedError(await Promise.race([next.exited, rejectOnAbort(signal)]));
 }

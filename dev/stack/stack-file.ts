@@ -7,20 +7,9 @@ import { isAlive } from '../system/processes';
 /** Details of the running local stack. `npm run local` reads them from the file stack.json. */
 const StackDetails = z.object({
   app: z.string(),
-  databaseUrl: z.string().optional(),
-  kv: z.object({ url: z.string(), token: z.string() }).optional(),
-  /** Absent if the user provides an identity provider instance. */
-  identityProvider: z
-    .object({
-      url: z.string(),
-      secretKey: z.string(),
-      consoleUrl: z.string().optional(),
-    })
-    .optional(),
-  /** Environment variables that connect the application to the dependencies that the stack starts. */
+  /** Environment variables that connect the application to the dependencies that the stack has started. */
   environment: z.record(z.string(), z.string()),
 });
-
 const StackFile = z.object({ pid: z.number(), details: StackDetails.optional() });
 
 export type StackDetails = z.infer<typeof StackDetails>;
@@ -61,17 +50,12 @@ export function claimFolder(folder: string): FolderClaim {
   };
 }
 
-/**
- * Returns the details of the stack that runs in the folder. Returns undefined if no stack runs or if the stack is still
- * starting.
- */
+/** Returns the details of the stack that runs in the folder, or undefined if no stack runs or if it is still starting. */
 export function findStack(folder: string): StackDetails | undefined {
   return readRunning(stackFile(folder))?.details;
 }
 
-function stackFile(folder: string): string {
-  return path.join(folder, 'stack.json');
-}
+const stackFile = (folder: string) => path.join(folder, 'stack.json');
 
 /** Returns the content of the file if the process that wrote it runs. */
 function readRunning(file: string): z.infer<typeof StackFile> | undefined {

@@ -22,14 +22,16 @@ const emptyVariables = Object.fromEntries(
   ].map((name) => [name, '']),
 );
 
-const Details = z.object({
-  app: z.string(),
-  databaseUrl: z.string(),
-  kv: z.object({ url: z.string() }),
-  identityProvider: z.object({ url: z.string(), secretKey: z.string(), consoleUrl: z.string() }),
-});
+const Details = z
+  .object({ app: z.string(), environment: z.record(z.string(), z.string()) })
+  .transform(({ app, environment: { DATABASE_URL, KV_REST_API_URL, CLERK_API_URL, IDP_CONSOLE_URL } }) => ({
+    app,
+    databaseUrl: DATABASE_URL ?? '',
+    kv: { url: KV_REST_API_URL ?? '' },
+    identityProvider: { url: CLERK_API_URL ?? '', consoleUrl: IDP_CONSOLE_URL ?? '' },
+  }));
 
-/** Addresses and keys of a running stack. */
+/** Addresses of a running stack. */
 export type Details = z.infer<typeof Details>;
 
 type Variables = Readonly<Record<string, string>>;

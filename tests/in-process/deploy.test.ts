@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import {
   appendFileSync,
-  cpSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -152,19 +151,12 @@ test('A deployment fails if an applied migration was edited', async () => {
   expect(await query(`SELECT to_regclass('later') AS later`)).toEqual([{ later: null }]);
 });
 
-test.each([
-  ['\n', '\r\n'],
-  ['\r\n', '\n'],
-])(
-  'A deployment accepts an applied migration whose line endings change from %j to %j',
-  async (first, later) => {
-    const sql = (end: string) => ['CREATE TABLE note (', 'id INT', ');', ''].join(end);
-    const folder = newMigrations({ '1_table': sql(first) });
-    await deployMigrations(url, folder);
-    writeMigration(folder, '1_table', sql(later));
-    expect(await deployMigrations(url, folder)).toEqual([]);
-  },
-);
+test('A deployment accepts an applied migration whose line endings change', async () => {
+  const folder = newMigrations({ '1_table': 'CREATE TABLE note (\nid INT\n);\n' });
+  await deployMigrations(url, folder);
+  writeMigration(folder, '1_table', 'CREATE TABLE note (\r\nid INT\r\n);\r\n');
+  expect(await deployMigrations(url, folder)).toEqual([]);
+});
 
 test.each(['COMMIT;', 'ROLLBACK; BEGIN;', 'SAVEPOINT here;', 'DO $$ BEGIN COMMIT; END $$;'])(
   'A migration with a transaction command is rolled back: %s',
@@ -190,18 +182,6 @@ test.each<[string, string]>([
   expect(await deployMigrations(url, folder)).toEqual([]);
 });
 
-test('A deployment of an older version ignores migrations that a newer version applied', async () => {
-  const folder = newMigrations({
-    '1_table': 'CREATE TABLE note (id INT)',
-    '2_newer': 'CREATE TABLE newer (id INT)',
-  });
-  await deployMigrations(url, folder);
-  const older = path.join(root, 'older');
-  cpSync(folder, older, { recursive: true });
-  rmSync(path.join(older, '2_newer'), { recursive: true });
-  expect(await deployMigrations(url, older)).toEqual([]);
-});
-
 test('pendingMigrations() returns the pending migrations without writing to the database, or undefined if the role may not read the applied migrations', async () => {
   const folder = newMigrations({ '1_good': 'CREATE TABLE note (id INT)' });
   expect(await pendingMigrations(url, folder)).toEqual(['1_good']);
@@ -211,14 +191,6 @@ test('pendingMigrations() returns the pending migrations without writing to the 
   await query(`CREATE ROLE reader_of_the_test LOGIN PASSWORD 'secret'`);
   const asReader = Object.assign(new URL(url), { username: 'reader_of_the_test', password: 'secret' }).href;
   expect(await pendingMigrations(asReader, folder)).toBeUndefined();
-});
-
-test('The time limit for the lock of the deployment does not apply to the statements of a migration', async () => {
-  const folder = newMigrations({
-    '1_limit': `CREATE TABLE settings AS SELECT current_setting('lock_timeout') AS lock_timeout`,
-  });
-  await deployMigrations(url, folder);
-  expect(await query('SELECT * FROM settings')).toEqual([{ lock_timeout: '0' }]);
 });
 
 test('If the connection breaks, a deployment fails. Earlier migrations stay applied, and the current migration leaves no row in _prisma_migrations', async () => {

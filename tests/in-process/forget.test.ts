@@ -156,24 +156,6 @@ test('A row of `forgotten_users` contains a hash instead of the id and expires a
   expect(Math.round(((until.get('user_400_days') ?? 0) - Date.now()) / 86_400_000)).toBe(400);
 });
 
-test('A second forget() sets a new time of deletion, so that tokens that were issued between the two calls do not link the user', async () => {
-  await forget('user_twice');
-  await resolve('user_twice', later());
-  await database.pool.query(`UPDATE forgotten_users SET forgotten_at = forgotten_at - interval '1 day'`);
-  await forget('user_twice');
-  await expect(resolve('user_twice', Date.now() / 1000)).rejects.toThrow('forgotten');
-});
-
-test('forget() also deletes up to ten expired rows of `forgotten_users`', async () => {
-  const users = Array.from({ length: 12 }, (_, index) => `user_expired_${index}`);
-  for (const user of users) await forget(user);
-  await database.pool.query('UPDATE forgotten_users SET expires_at = now()');
-  const count = async () => (await database.pool.query('SELECT FROM forgotten_users')).rows.length;
-  const before = await count();
-  await forget('user_unexpired');
-  expect(await count()).toBe(before + 1 - 10);
-});
-
 test('The database role of the service can check whether an id is forgotten, but cannot read the hashes or their key', async () => {
   const client = await database.pool.connect();
   try {

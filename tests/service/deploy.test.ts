@@ -45,30 +45,16 @@ function runScript(databaseUrl: string | undefined, variables: Record<string, st
   });
 }
 
-test('A Vercel preview deployment migrates the database of DATABASE_URL only if MIGRATE_PREVIEW_DATABASE is set. It never migrates the database of MIGRATION_DATABASE_URL', async () => {
-  const url = await newDatabase();
-  const preview = { VERCEL_ENV: 'preview' };
+test('The db:deploy command prints the migrations that it applied. In a preview, it migrates the database of DATABASE_URL only if MIGRATE_PREVIEW_DATABASE is set, and never that of MIGRATION_DATABASE_URL', async () => {
+  const [url, production] = [await newDatabase(), await newDatabase()];
+  const preview = { VERCEL_ENV: 'preview', MIGRATION_DATABASE_URL: production };
   const skipped = await runScript(url, preview);
-  expect(skipped).toMatchObject({ status: 0, stdout: '' });
-  expect(skipped.stderr).toContain('NOT MIGRATED');
+  expect(skipped).toMatchObject({ status: 0, stdout: '', stderr: expect.stringContaining('NOT MIGRATED') });
   expect(await query(url, `SELECT to_regclass('users') AS users`)).toEqual([{ users: null }]);
-  const production = await newDatabase();
-  const own = await runScript(url, {
-    ...preview,
-    MIGRATE_PREVIEW_DATABASE: '1',
-    MIGRATION_DATABASE_URL: production,
-  });
-  expect(own.stdout).toMatch(/^applied /);
+  const own = await runScript(url, { ...preview, MIGRATE_PREVIEW_DATABASE: '1' });
+  expect(own).toMatchObject({ status: 0, stdout: expect.stringMatching(/^applied \d+_create_users$/m) });
   expect(await query(production, `SELECT to_regclass('users') AS users`)).toEqual([{ users: null }]);
-  expect((await runScript(url, { VERCEL_ENV: 'production' })).stdout).toContain('up to date');
-});
-
-test('The db:deploy command prints the migrations that it applied', async () => {
-  const url = await newDatabase();
-  const first = await runScript(url);
-  expect(first).toMatchObject({ status: 0, stderr: '' });
-  expect(first.stdout).toMatch(/^applied \d+_create_users$/m);
-  expect(await runScript(url)).toEqual({
+  expect(await runScript(url, { VERCEL_ENV: 'production' })).toEqual({
     status: 0,
     stdout: 'nothing to apply: the database is up to date\n',
     stderr: '',
@@ -78,7 +64,6 @@ test('The db:deploy command prints the migrations that it applied', async () => 
 test.each([
   ['a missing variable', undefined, 'DATABASE_URL is not set'],
   ['a value that is not a URL', 'hidden-password', 'DATABASE_URL must be a postgresql:// URL'],
-  ['another scheme', 'mysql://me:hidden-password@127.0.0.1/db', 'DATABASE_URL must be a postgresql:// URL'],
   ['an unreachable server', 'postgresql://me:hidden-password@localhost:1/db', 'ECONNREFUSED'],
 ])('The db:deploy command fails for %s and prints one line without a secret', async (_name, url, words) => {
   const { status, stdout, stderr } = await runScript(url);

@@ -108,14 +108,15 @@ describe('With foreign variables in the environment', async () => {
     const browser = await launchBrowser();
     onTestFinished(() => browser.close());
     const { app, databaseUrl, identityProvider } = stack.details;
+    const { consoleUrl } = identityProvider;
     const email = 'newcomer@example.com';
     const expected = [/status of 404 .*\/no-such-page/];
-    await visit(browser, { url: new URL(identityProvider.consoleUrl).origin }, {}, (console) =>
+    await visit(browser, { url: new URL(consoleUrl).origin }, {}, (console) =>
       visit(browser, { url: app }, { expected }, async (page) => {
         await signUp(page, email, async () => {
           const link = page.getByRole('link', { name: 'Open the console' });
-          expect(await link.getAttribute('href')).toBe(identityProvider.consoleUrl);
-          await console.goto(identityProvider.consoleUrl);
+          expect(await link.getAttribute('href')).toBe(consoleUrl);
+          await console.goto(consoleUrl);
           return codeOnConsole(console, email);
         });
         const { identityProviderUserId, userId } = await shownLink(page);
