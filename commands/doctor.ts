@@ -1,23 +1,22 @@
-import { InvalidArgumentError } from 'commander';
 import { events } from '#events';
 import type { CheckResult } from '#lib/doctor/check';
 import { runChecks } from '#lib/doctor/run-checks';
 import { isLoopback } from '#lib/env';
 import { log } from '#lib/log';
 import { closeDatabase } from '#lib/storage/database';
-import { createProgram, runMain } from './command';
+import { createProgram, runMain, UsageError } from './command';
 
 /** ANSI codes of the text colors. */
 const COLORS = { ok: 32, skipped: 90, warning: 33, failure: 31 } as const;
 
-/** Returns the origin of `url`, the value of the `--url` option. Throws if the service cannot be at this URL. */
+/** Returns the origin of `url`, the value of the `--url` option. Throws if the service cannot be at this URL. The error does not contain the URL, which may have a password. */
 function parseOrigin(url: string): string {
   // `none:` replaces a text that is not a URL, so that the check of the protocol rejects the text.
   const { href, origin, protocol, hostname } = new URL(URL.canParse(url) ? url : 'none:');
   if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(hostname)))
-    throw new InvalidArgumentError('Use an https:// URL, or an http:// URL on this machine.');
+    throw new UsageError('Invalid --url: use an https:// URL, or an http:// URL on this machine.');
   if (href !== `${origin}/`)
-    throw new InvalidArgumentError('Use an origin only, such as https://app.example.com.');
+    throw new UsageError('Invalid --url: use an origin only, such as https://app.example.com.');
   return origin;
 }
 

@@ -6,7 +6,9 @@ const MAX_KEYS = 100_000;
 
 /** Returns a store in memory that implements the commands of the service, and EXISTS and TTL for tests. */
 export function memoryEngine(): KvEngine {
-  const entries = new LRUCache<string, string>({ max: MAX_KEYS });
+  // Reads the clock at each call, because tests replace it.
+  const perf = { now: () => Date.now() };
+  const entries = new LRUCache<string, string>({ max: MAX_KEYS, perf, ttlResolution: 0 });
 
   const commands: Record<string, (...args: string[]) => unknown> = {
     PING: () => 'PONG',
@@ -14,7 +16,8 @@ export function memoryEngine(): KvEngine {
     SET(key = '', value = '', option, seconds) {
       if (option !== undefined && (option.toUpperCase() !== 'EX' || !(Number(seconds) > 0)))
         throw new CommandError('ERR syntax error');
-      entries.set(key, value, option === undefined ? {} : { ttl: Number(seconds) * 1000 });
+      // An entry of the cache expires one millisecond after its time to live.
+      entries.set(key, value, option === undefined ? {} : { ttl: Number(seconds) * 1000 - 1 });
       return 'OK';
     },
     DEL: (...keys) => keys.filter((key) => entries.delete(key)).length,

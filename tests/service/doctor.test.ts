@@ -407,13 +407,13 @@ test('Without --json, the doctor command prints a line for each check, and the r
 });
 
 test.each([
-  ['--fast', "Unknown option '--fast'"],
+  ['--fast', "unknown option '--fast'"],
   ['--url=http://app.example.com', 'Invalid --url: use an https:// URL'],
   ['--url=https://me:hidden@app.example.com', 'use an origin only'],
   ['--url=https://app.example.com/users', 'use an origin only'],
   ['--url=app.example.com', 'Invalid --url: use an https:// URL'],
 ])(
-  'The doctor command exits with 2 and prints its usage for the invalid option %s',
+  'The doctor command exits with 2 for the invalid option %s and does not print a password',
   async (option, words) => {
     const { exit, stdout, stderr } = await runCommand('doctor', ['--json', option], valid);
     expect({ exit, stdout }).toEqual({ exit: 2, stdout: '' });
