@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -34,11 +34,15 @@ async function query(url: string, statement: string) {
 }
 
 /** Runs the command `npm run db:deploy`. */
-function runScript(databaseUrl: string | undefined, variables: Record<string, string> = {}) {
+function runScript(
+  databaseUrl: string | undefined,
+  variables: Record<string, string> = {},
+  cwd: string = project,
+) {
   const env = { ...process.env, MIGRATION_DATABASE_URL: '', DATABASE_URL: databaseUrl, ...variables };
   return new Promise<{ status: number; stdout: string; stderr: string }>((resolve) => {
-    const args = ['--import', 'tsx', 'commands/db-deploy.ts'];
-    execFile(process.execPath, args, { cwd: project, env, timeout: 60_000 }, (error, stdout, stderr) => {
+    const args = ['--import', import.meta.resolve('tsx'), path.join(project, 'commands/db-deploy.ts')];
+    execFile(process.execPath, args, { cwd, env, timeout: 60_000 }, (error, stdout, stderr) => {
       const status = error ? Number(error.code) : 0;
       resolve({ status, stdout, stderr });
     });
@@ -58,6 +62,14 @@ test('The db:deploy command prints the migrations that it applied. In a preview,
     status: 0,
     stdout: 'nothing to apply: the database is up to date\n',
     stderr: '',
+  });
+});
+
+test('The commands read the .env files that the application reads', async () => {
+  writeFileSync(path.join(root, '.env.production'), 'DATABASE_URL=mysql://from-the-file');
+  expect(await runScript(undefined, { NODE_ENV: 'production' }, root)).toMatchObject({
+    status: 1,
+    stderr: 'DATABASE_URL must be a postgresql:// URL.\n',
   });
 });
 
