@@ -121,8 +121,8 @@ describe('With foreign variables in the environment', async () => {
         });
         const { identityProviderUserId, userId } = await shownLink(page);
         expect(await storedUsers(databaseUrl)).toContainEqual({ userId, identityProviderUserId });
-        const group = console.locator('.groups > li').filter({ hasText: email });
-        const delivery = group.locator('.deliveries > li').filter({ hasText: 'user.created' });
+        const about = console.locator('.deliveries > li').filter({ hasText: email });
+        const delivery = about.filter({ has: console.getByText('user.created', { exact: true }) });
         await delivery.locator('summary').getByText('HTTP 200').waitFor();
 
         for (const address of ['/account', '/', '/docs', '/sign-in', '/no-such-page']) {
