@@ -1,62 +1,101 @@
+import './lib/idp/sdk-environment';
+import { clerkMiddleware } from '@clerk/nextjs/server';
+import { type NextMiddleware, NextResponse } from 'next/server';
 import { environment } from './lib/env';
+import { describeError } from './lib/errors/describe-error';
+import { isApi, REJECTIONS, rejectedStatus } from './lib/http/address';
 import { nextForDocument } from './lib/http/content-security-policy';
-import { nextWithVerdict } from './lib/idp/auth-state';
-import { authenticationMiddleware } from './lib/idp/authentication-middleware';
-import { foreignParty, namesForeignParty } from './lib/idp/authorized-party';
-import { clerkMiddleware } from './lib/idp/server';
-import { sessionUserOf } from './lib/idp/session-user';
+import { rejectedActionStatus } from './lib/http/server-action';
+import { clientHeaders } from './lib/idp/credential';
+import { pageResponse } from './lib/idp/page';
+import { authenticator } from './lib/idp/session';
+import { signVerdict, VERDICT, verdictOf } from './lib/idp/verdict';
+import { log } from './lib/log';
 
 /** Returns true if the service proxies the provider's Frontend API. Only the local stack (`npm run dev`) does so. */
 const isProxy = () => environment().CLERK_FAPI_URL !== undefined;
 
 function options() {
   const { IDP_PUBLISHABLE_KEY, IDP_JWT_KEY } = environment();
-  return {
-    // Without this option, the SDK reads NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY. Next.js can inline that variable at build time, and
-    // a key that is set later has no effect.
-    publishableKey: IDP_PUBLISHABLE_KEY.key,
-    ...(IDP_JWT_KEY ? { jwtKey: IDP_JWT_KEY } : {}),
-    telemetry: { disabled: true },
-  };
+  // Next.js can inline NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY at build time, so the key is an option.
+  const keys = { publishableKey: IDP_PUBLISHABLE_KEY.key, telemetry: { disabled: true } };
+  return IDP_JWT_KEY ? { ...keys, jwtKey: IDP_JWT_KEY } : keys;
 }
 
-/**
- * Options for pages. They omit `authorizedParties`, the origins that may send session tokens. With that option, the SDK would
- * also reject a token without an origin (`azp`). The handler for pages below rejects a token only if the token names an origin
- * that is not authorized.
- */
-const pageOptions = () => ({ ...options(), ...(isProxy() ? { frontendApiProxy: { enabled: true } } : {}) });
+/** Verifies the session of an API request. With authorized parties, the SDK also rejects a token without an origin (`azp`). */
+const authenticate = authenticator(
+  clerkMiddleware(
+    async (auth) => {
+      const headers = new Headers({ [VERDICT]: signVerdict(verdictOf(await auth())) });
+      return NextResponse.next({ request: { headers } });
+    },
+    () => {
+      const { IDP_AUTHORIZED_PARTIES: authorizedParties } = environment();
+      return authorizedParties ? { ...options(), authorizedParties } : options();
+    },
+  ),
+);
 
-function apiOptions() {
-  const { IDP_AUTHORIZED_PARTIES } = environment();
-  return { ...options(), ...(IDP_AUTHORIZED_PARTIES ? { authorizedParties: IDP_AUTHORIZED_PARTIES } : {}) };
-}
-
-/** Continues a request, and adds the Content-Security-Policy to its response. */
-const nextWithPolicy = (headers: Headers) =>
-  nextForDocument(headers, {
-    frontendApi: environment().IDP_PUBLISHABLE_KEY.frontendApi,
-    sameOrigin: isProxy(),
-    development: process.env.NODE_ENV === 'development',
-  });
-
-/**
- * Passes the auth state to every route (docs/contract.md, 5.1). The auth state is the result of the SDK's session check. The
- * guard of a route rejects requests without a session.
- */
-export default authenticationMiddleware({
-  pages: clerkMiddleware(async (auth, request) => {
-    // A page may accept pending sessions, whose users have not completed all required steps. Their tokens are checked too.
+/** Verifies the session of a page, which accepts a token without an origin, but not a token for a foreign origin. */
+const pages = clerkMiddleware(
+  async (auth, request) => {
+    const { IDP_AUTHORIZED_PARTIES: parties, IDP_PUBLISHABLE_KEY } = environment();
+    // The page may accept a pending session, so its origin is checked too.
     const { sessionClaims } = await auth({ treatPendingAsSignedOut: false });
-    return namesForeignParty(sessionClaims?.azp, environment().IDP_AUTHORIZED_PARTIES)
-      ? foreignParty()
-      : nextWithPolicy(request.headers);
-  }, pageOptions),
-  api: clerkMiddleware(async (auth) => nextWithVerdict(sessionUserOf(await auth())), apiOptions),
-  nextForDocument: nextWithPolicy,
-  isProxy,
-  authorizedParties: () => environment().IDP_AUTHORIZED_PARTIES ?? [],
-});
+    if (parties && sessionClaims?.azp !== undefined && !parties.includes(sessionClaims.azp))
+      throw new Error('The token names a foreign origin');
+    const headers = new Headers(request.headers);
+    headers.set(VERDICT, signVerdict(verdictOf(await auth())));
+    return nextForDocument(headers, {
+      frontendApi: IDP_PUBLISHABLE_KEY.frontendApi,
+      sameOrigin: isProxy(),
+      development: process.env.NODE_ENV === 'development',
+    });
+  },
+  () => (isProxy() ? { ...options(), frontendApiProxy: { enabled: true } } : options()),
+);
+
+/** Forbids everything if a browser opens the response of a route as a document. */
+const API_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const respond = (status: number, message: string) =>
+  Response.json({ message }, { status, headers: { 'cache-control': 'no-store' } });
+
+const handle: NextMiddleware = async (request, event) => {
+  const { method, nextUrl, headers } = request;
+  const rejected = rejectedStatus({
+    method,
+    // Next.js serves `/_next/data/…` as an alias of a route, and marks it with this header.
+    pathname: headers.has('x-nextjs-data') ? `/_next/data${nextUrl.pathname}` : nextUrl.pathname,
+    query: nextUrl.search.slice(1),
+    contentLength: headers.get('content-length'),
+  });
+  if (rejected) return respond(rejected, REJECTIONS[rejected]);
+  if (isApi(nextUrl.pathname)) {
+    const forRoute = clientHeaders(headers);
+    for (const [name, value] of await authenticate(request, forRoute, event)) forRoute.set(name, value);
+    const policy = { 'content-security-policy': API_POLICY };
+    return NextResponse.next({ request: { headers: forRoute }, headers: policy });
+  }
+  if (isProxy() && nextUrl.pathname.startsWith('/__clerk/')) return pages(request, event);
+  const rejectedAction = await rejectedActionStatus(request);
+  if (rejectedAction) return respond(rejectedAction, REJECTIONS[rejectedAction]);
+  return pageResponse(pages, request, event);
+};
+
+/**
+ * Passes the auth state to every route and page (docs/contract.md, 5.1). The guard of a route rejects requests without a
+ * session.
+ */
+const middleware: NextMiddleware = async (request, event) => {
+  try {
+    return await handle(request, event);
+  } catch (error) {
+    log.error({ error: describeError(error) }, 'middleware failed');
+    return respond(500, 'Internal Server Error');
+  }
+};
+export default middleware;
 
 // Excludes only static files. On a path without the middleware, the SDK's `auth()` would trust headers of the client.
 export const config = { runtime: 'nodejs', matcher: ['/((?!_next/static/).*)'] };

@@ -1,8 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { NextConfig } from 'next';
-import { PHASE_DEVELOPMENT_SERVER, PHASE_PRODUCTION_BUILD } from 'next/constants.js';
-import { checkRoutes, writeRoutes } from './lib/routing/app-routes.ts';
-import { API_ROOTS } from './lib/routing/routes.ts';
+import { PHASE_PRODUCTION_BUILD } from 'next/constants.js';
 
 /** Headers of every response. middleware.ts sets the Content-Security-Policy, whose nonce differs in each response. */
 const securityHeaders = {
@@ -21,9 +19,7 @@ const config: NextConfig = {
   // Disables the image optimizer, because its endpoint fetches and logs any URL that a client sends. No page uses the
   // optimizer.
   images: { unoptimized: true },
-  // By default, Next.js redirects a path with a trailing slash. With this option, an API path with a trailing slash gets a 404
-  // (lib/routing/paths.ts), because an API route has only one path. A redirect would not help a webhook sender, which treats it
-  // as a failure.
+  // By default, Next.js redirects a path with a trailing slash, and a webhook sender treats a redirect as a failure.
   skipTrailingSlashRedirect: true,
   experimental: {
     // Loads a route on its first request. By default, each process loads all routes at its start, but most processes never
@@ -33,7 +29,7 @@ const config: NextConfig = {
     // (https://github.com/vercel/next.js/pull/82119).
     validateRSCRequestHeaders: false,
     // Maximum number of bytes of a body that Next.js buffers for the middleware. This limit exceeds 1 MiB, the maximum size of
-    // a webhook body. The default is 10 MB.
+    // a body that the middleware accepts. The default is 10 MB.
     proxyClientMaxBodySize: '2mb',
     // After a restart of `next dev`, a stale entry of this cache can make a page reload in a loop.
     turbopackFileSystemCacheForDev: false,
@@ -41,12 +37,13 @@ const config: NextConfig = {
   // Excludes tests, because a type error in a test must not fail the build. `npm run check` reports it.
   typescript: { tsconfigPath: 'tsconfig.build.json' },
   ...(process.env['NEXT_DIST_DIR'] ? { distDir: process.env['NEXT_DIST_DIR'] } : {}),
-  // Sends an unknown API path to the route app/api-not-found, which responds with a 404 in JSON.
+  // Sends an unknown API path (lib/http/address.ts) to the route app/api-not-found, which responds with a 404 in JSON.
   rewrites: async () => ({
     beforeFiles: [],
     afterFiles: [],
     fallback: [
-      { source: `/:root(${API_ROOTS.join('|')})/:path*`, destination: '/api-not-found/:root/:path*' },
+      { source: '/:path((?:.+/)?v\\d+(?:/.*)?)', destination: '/api-not-found' },
+      { source: '/health/:path*', destination: '/api-not-found' },
     ],
   }),
   headers: async () => [
@@ -61,7 +58,5 @@ export default function configure(phase: string): NextConfig {
       'A build for deployment must not find .env.local, because the deployment would contain its values. Remove the file.',
     );
   }
-  if (phase === PHASE_DEVELOPMENT_SERVER) writeRoutes();
-  if (phase === PHASE_PRODUCTION_BUILD) checkRoutes();
   return config;
 }

@@ -1,18 +1,18 @@
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import nextEnv from '@next/env';
-import { beginShutdown, closeDependencies } from './lib/concurrency/shutdown-state';
-import { setServerActions } from './lib/http/server-action';
-import { httpServer } from './lib/server/http-server';
-
-const MAX_PORT = 65_535;
+import { beginShutdown, closeDependencies, isShuttingDown } from './lib/concurrency/shutdown-state';
+import { REJECTIONS, rejectedStatus } from './lib/http/address';
+import { log } from './lib/log';
+import { requestIdOf } from './lib/request-log';
 
 /**
  * `npm start`: serves the production build. `-p` or PORT sets the port (default 3000), and `-H` sets the host name. On
- * SIGTERM, the process drains its connections and exits with code 0 within 9 s. SIGINT ends it immediately.
+ * SIGTERM, the process completes the requests in flight and exits with code 0 within 9 s.
  */
 const { values } = parseArgs({
   options: {
@@ -21,65 +21,111 @@ const { values } = parseArgs({
   },
 });
 const port = Number(values.port);
-if (!/^\d+$/.test(values.port) || port > MAX_PORT) {
-  process.stderr.write(
-    `Invalid port: ${values.port}. Pass a number from 0 to ${MAX_PORT} with -p or PORT.\n`,
-  );
+if (!/^\d{1,5}$/.test(values.port) || port > 65_535) {
+  process.stderr.write(`Invalid port: ${values.port}. Pass a number from 0 to 65535 with -p or PORT.\n`);
   process.exit(1);
 }
-const projectFolder = path.dirname(import.meta.dirname);
-/**
- * Folder of the build. The default is the folder of this compiled file. NEXT_DIST_DIR selects another folder. `next build`
- * writes to the same folder, because next.config.ts also reads this variable.
- */
-const buildFolder = path.resolve(process.env['NEXT_DIST_DIR'] ?? import.meta.dirname);
 
+/** Maximum time for a client to send a request. */
+const REQUEST_MS = 10_000;
+/** Maximum time without data on a connection, also while a client reads a response. */
+const SILENCE_MS = 20_000;
 /** Maximum duration of a shutdown. It is below 10 s, because platforms send SIGKILL after 10 s. */
 const SHUTDOWN_MS = 9_000;
-/** Maximum time to complete the requests in flight: 8 s for a registration (lib/register.ts) and 500 ms for a cache call. */
-const DRAIN_MS = 8_500;
 
-const readBuildFile = (name: string) => JSON.parse(readFileSync(path.join(buildFolder, name), 'utf8'));
+const projectFolder = path.dirname(import.meta.dirname);
+const buildFolder = path.resolve(process.env['NEXT_DIST_DIR'] ?? import.meta.dirname);
 
 process.title = 'identity-link';
 Object.assign(process.env, { NODE_ENV: 'production' });
 nextEnv.loadEnvConfig(projectFolder);
-// Next.js reads the configuration of the build from this variable, as in its standalone output. Without this variable, Next.js
-// would load a compiler at every start to read next.config.ts.
-process.env['__NEXT_PRIVATE_STANDALONE_CONFIG'] = JSON.stringify({
-  ...readBuildFile('required-server-files.json').config,
-  distDir: path.relative(projectFolder, buildFolder),
-});
-setServerActions(readBuildFile('server/server-reference-manifest.json'));
+// Next.js reads the configuration of the build from this variable, as in its standalone output. Otherwise, it would load a
+// compiler at every start to read next.config.ts.
+const { config } = JSON.parse(readFileSync(path.join(buildFolder, 'required-server-files.json'), 'utf8'));
+const distDir = path.relative(projectFolder, buildFolder);
+process.env['__NEXT_PRIVATE_STANDALONE_CONFIG'] = JSON.stringify({ ...config, distDir });
 const { default: next } = await import('next');
+// Next.js adds its upgrade listener to this unused server, so Node.js handles an upgrade request like any other request.
 const app = next({
   dir: projectFolder,
   hostname: values.hostname ?? 'localhost',
   port,
-  // Next.js adds its upgrade listener to this unused server. The server that accepts connections has no upgrade listener,
-  // so Node.js handles an upgrade request like any other request.
   httpServer: createServer(),
 });
 await app.prepare();
+const handle = app.getRequestHandler();
 
-const { server, drain } = httpServer(app.getRequestHandler());
+/** Logs a request that reaches no route, without its address, and returns the headers and the body of the response. */
+function rejection(status: keyof typeof REJECTIONS, requestId: string) {
+  log.info({ requestId, route: 'none', status, ms: 0 }, 'request');
+  const body = JSON.stringify({ message: REJECTIONS[status] });
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(body)),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'x-request-id': requestId,
+  };
+  return { headers, body };
+}
+
+const responses = new Set<ServerResponse>();
+
+function listener(request: IncomingMessage, response: ServerResponse): void {
+  responses.add(response.once('close', () => responses.delete(response)));
+  if (isShuttingDown()) response.shouldKeepAlive = false;
+  const { method = '', url = '' } = request;
+  const [pathname = '', query = ''] = url.split(/\?(.*)/s, 2);
+  const status = rejectedStatus({
+    method,
+    pathname,
+    query,
+    contentLength: request.headers['content-length'],
+  });
+  if (status === undefined) return void handle(request, response);
+  const { headers, body } = rejection(status, requestIdOf(request.headers['x-request-id']));
+  response.writeHead(status, headers).end(body);
+}
+
+const limits = { requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS, connectionsCheckingInterval: 1_000 };
+const server = createServer({ ...limits, keepAliveTimeout: 5_000 }, listener);
+server.timeout = SILENCE_MS;
+
+server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
+  if (!socket.writable || code === 'ECONNRESET') return void socket.destroy();
+  const status = code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : code === 'HPE_HEADER_OVERFLOW' ? 431 : 400;
+  const { headers, body } = rejection(status, randomUUID());
+  const lines = Object.entries({ ...headers, connection: 'close' }).map(
+    ([name, value]) => `${name}: ${value}`,
+  );
+  socket.end([`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, '', body].join('\r\n'), () =>
+    socket.destroy(),
+  );
+});
+
+server.once('error', (error: NodeJS.ErrnoException) => {
+  const isInUse = error.code === 'EADDRINUSE';
+  process.stderr.write(
+    isInUse ? `Port ${port} is in use. Choose another port with -p.\n` : `${error.message}\n`,
+  );
+  process.exit(1);
+});
 server.listen(port, values.hostname, () => {
   const address = server.address();
   const listening = typeof address === 'object' && address ? address.port : port;
   process.stdout.write(`Listening on http://${values.hostname ?? 'localhost'}:${listening}\n`);
 });
-server.once('error', (error) => {
-  const isPortInUse = 'code' in error && error.code === 'EADDRINUSE';
-  process.stderr.write(
-    isPortInUse ? `Port ${port} is in use. Choose another port with -p.\n` : `${error.message}\n`,
-  );
-  process.exit(1);
-});
 
 process.on('SIGTERM', async () => {
   if (!beginShutdown()) return;
   setTimeout(() => process.exit(0), SHUTDOWN_MS).unref();
-  await Promise.race([drain(), pause(DRAIN_MS)]);
+  for (const response of responses) response.shouldKeepAlive = false;
+  // Connections that clients opened shortly before the shutdown still arrive.
+  await pause(100);
+  const closed = new Promise((resolve) => server.close(resolve));
+  const timer = setInterval(() => server.closeIdleConnections(), 200);
+  await closed;
+  clearInterval(timer);
   await closeDependencies();
   process.exit(0);
 });

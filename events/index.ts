@@ -1,4 +1,4 @@
-import type { EventHandlers } from '#lib/events';
+import type { EventHandlers } from '#lib/webhook';
 
 /**
  * Maps the type of a verified webhook event to the handler, for example `'user.deleted': defineEvent(schema, handle)`.

@@ -173,6 +173,19 @@ export function environment(): Environment {
   return state.current;
 }
 
+/** Returns the address and the token of the cache. Checks only these two variables, because a command may set no others. */
+export function kvAddress(): { readonly url: string; readonly token: string } {
+  const schema = z.pick(variables, { KV_REST_API_URL: true, KV_REST_API_TOKEN: true });
+  const { KV_REST_API_URL: url, KV_REST_API_TOKEN: token } = parseEnvironmentSubset(schema);
+  return { url, token };
+}
+
+/** Returns the lifetime of a cached internal id in seconds. */
+export const userIdCacheSeconds = (): number => environment().USER_ID_CACHE_TTL_SECONDS;
+
+/** Returns the signing secrets of the webhook. Several are valid during a rotation. */
+export const signingSecrets = (): readonly string[] => environment().IDP_WEBHOOK_SIGNING_SECRET;
+
 /**
  * Replaces the parsed environment. If the argument is undefined, the next call of environment() parses the variables again.
  * Only tests call this function.

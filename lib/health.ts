@@ -34,7 +34,7 @@ const checkReadiness = singleFlight(async () => {
   const wasDown = latest?.readiness === NO_DATABASE;
   let result: Readiness = NO_DATABASE;
   try {
-    await withTimeout(DATABASE_TIMEOUT_MS, pingDatabaseOnce('database'));
+    await withTimeout(DATABASE_TIMEOUT_MS, pingDatabaseOnce());
     result = await cache;
     if (wasDown) log.info('ready again');
   } catch (error) {
@@ -56,5 +56,5 @@ const checkReadiness = singleFlight(async () => {
 export async function readiness(): Promise<Readiness> {
   if (isShuttingDown()) return STOPPING;
   if (latest && performance.now() - latest.at < MAX_AGE_MS) return latest.readiness;
-  return (await checkReadiness('readiness')).result;
+  return checkReadiness();
 }

@@ -1,82 +1,107 @@
-import type { KeyObject } from 'node:crypto';
-import * as z from 'zod/mini';
-import { type Acknowledgment, IdentityProviderUserId, WebhookEvent } from './api/schemas';
-import { decodeSigningSecret, verifyWebhookSignature } from './crypto/webhook-signature';
-import { environment } from './env';
-import { type EventHandlers, handleEvent, INVALID_EVENT } from './events';
-import { parseJson } from './http/body';
+import { Webhook } from 'svix';
+import { signingSecrets } from './env';
+import { limitBody, parseJson } from './http/body';
 import { HttpError } from './http/error';
-import { addLogFields } from './log';
+import { isIdentityProviderUserId } from './identity-provider-user-id';
 import { outcomeOf, registerByIdentityProviderUserId } from './register';
+import { addLogFields } from './request-log';
 import { withSpan } from './telemetry/with-span';
 
-/** Public message for every signature error. It does not state which check failed. */
+/** Message of the 400 for every signature error. It does not state which check failed. */
 export const INVALID_SIGNATURE = 'Invalid webhook signature';
+/** Message of the 400 for a verified body that is not a valid event. */
+export const INVALID_EVENT = 'Invalid webhook event';
+const MAX_BYTES = 256 * 1024;
 
-let decodedKeys: readonly KeyObject[] | undefined;
+/** Limits the body of a delivery to 256 KiB. `text()` returns the exact text that is signed. */
+export const limitWebhookBody = (request: Request) =>
+  limitBody(request, { maxBytes: MAX_BYTES, notUtf8: INVALID_SIGNATURE });
 
-/** Decodes the signing secrets on first use. Several secrets are valid at once during a rotation. */
-function signingKeys(): readonly KeyObject[] {
-  decodedKeys ??= environment().IDP_WEBHOOK_SIGNING_SECRET.map(decodeSigningSecret);
-  return decodedKeys;
+/** A delivery with a verified signature. */
+export interface Delivery {
+  /** Id of the message that contains the event. It is the same in each delivery of the message. */
+  readonly messageId: string;
+  /** Time of the event in milliseconds since 1970. */
+  readonly occurredAt: number;
 }
 
-/** Time of the event in milliseconds since 1970, if the event has one. */
-const EventTime = z.object({ timestamp: z.number() });
-const EventUser = z.object({ id: z.optional(z.unknown()) });
+/** Handlers by event type. A handler throws an HttpError 400 for invalid data. */
+export type EventHandlers = Readonly<Record<string, (data: unknown, delivery: Delivery) => Promise<unknown>>>;
 
-/**
- * Returns the id of the user to register, which is the `data.id` of a `user.created` event. Returns undefined if there is none.
- */
-function userToRegister({ type, data }: WebhookEvent): string | undefined {
-  const id = EventUser.safeParse(data).data?.id;
-  if (type !== 'user.created' || id === undefined || id === null || id === '') return undefined;
-  const identityProviderUserId = IdentityProviderUserId.safeParse(id);
-  if (!identityProviderUserId.success) throw new HttpError(400, INVALID_EVENT);
-  return identityProviderUserId.data;
+/** Body of the 200 response (docs/contract.md, 2.5). */
+export interface Acknowledgment {
+  readonly received: true;
+  readonly eventType: string;
+}
+
+/** A message id without dots, because dots separate the id, the timestamp and the body in the signed text. */
+const MESSAGE_ID = /^[\w:-]{1,255}$/;
+/** A time in seconds since 1970 without sign or leading zeros. */
+const TIMESTAMP = /^[1-9]\d{0,14}$/;
+/** At most 16 signatures, of which one has the form that svix compares. Each signature may cost a hash of the body. */
+const SIGNATURES = /^(?=.*\bv1,[A-Za-z0-9+/]{43}=)\S+(?: +\S+){0,15} *$/;
+
+function isSigned(payload: string, headers: Record<string, string>, secret: string): boolean {
+  try {
+    new Webhook(secret).verify(payload, headers);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Verifies the signature over the exact bytes of the body. Returns undefined if no signing secret matches. */
+function verify(payload: string, headers: Headers): Delivery | undefined {
+  const header = (name: string) => headers.get(`svix-${name}`) ?? headers.get(`webhook-${name}`) ?? '';
+  const [id, timestamp, signatures] = [header('id'), header('timestamp'), header('signature')];
+  if (!MESSAGE_ID.test(id) || !TIMESTAMP.test(timestamp) || !SIGNATURES.test(signatures)) return undefined;
+  const signed = { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': signatures };
+  const isVerified = signingSecrets().some((secret) => isSigned(payload, signed, secret));
+  return isVerified ? { messageId: id, occurredAt: Number(timestamp) * 1_000 } : undefined;
+}
+
+const property = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+
+/** Registers the user of a `user.created` event. Returns false if the event has no user id, or if the user is forgotten. */
+async function registerUser(data: unknown): Promise<boolean> {
+  const id = property(data, 'id');
+  if (id === undefined || id === null || id === '') return false;
+  if (!isIdentityProviderUserId(id)) throw new HttpError(400, INVALID_EVENT);
+  const registration = await registerByIdentityProviderUserId(id);
+  addLogFields({ registered: outcomeOf(registration) });
+  return registration !== undefined;
 }
 
 /**
- * Verifies a delivery, registers the user of a `user.created` event, runs the handler of the event if `handlers` has one, and
- * returns the acknowledgment (docs/contract.md, 4.2 and 6.1). A `user.created` event has no effect if an operator has deleted
- * the user ("forgotten").
+ * Verifies a delivery, registers the user of a `user.created` event, and runs the handler of the event, if there is one
+ * (docs/contract.md, 4.2 and 6.1). `payload` must be the exact text of the body. Deliveries may arrive late, repeatedly and in
+ * any order.
  *
- * `payload` must be the exact text of the request body. Deliveries may arrive late, repeatedly and in any order. If the user
- * already has an internal id, the id stays unchanged. Rejects with an HttpError 400 for an absent body, an invalid signature,
- * or a verified body that is not a valid event. Passes errors of the database and the handler through, so that the sender
- * retries the delivery.
+ * Throws an HttpError 400 for a missing body, an invalid signature, and a verified body that is not a valid event. Passes errors
+ * of the database and of the handler through, so that the sender repeats the delivery.
  */
 export async function receiveWebhook(
   payload: string,
   headers: Headers,
-  handlers: EventHandlers,
+  handlers: EventHandlers = {},
 ): Promise<Acknowledgment> {
   if (payload === '') throw new HttpError(400, 'Missing body');
-  const signed = await withSpan(
+  const delivery = await withSpan(
     'verify webhook',
-    async () => verifyWebhookSignature(payload, headers, signingKeys()),
-    (verified) => (verified === undefined ? 'rejected' : 'verified'),
+    async () => verify(payload, headers),
+    (verified) => (verified ? 'verified' : 'rejected'),
   );
-  if (signed === undefined) throw new HttpError(400, INVALID_SIGNATURE);
-  addLogFields({ messageId: signed.id.slice(0, 64) });
-  const body = parseJson(payload);
-  const event = WebhookEvent.safeParse(body);
-  if (!event.success) throw new HttpError(400, INVALID_EVENT);
-  const { type } = event.data;
+  if (!delivery) throw new HttpError(400, INVALID_SIGNATURE);
+  addLogFields({ messageId: delivery.messageId.slice(0, 64) });
+  const event = parseJson(payload);
+  const [type, data, time] = ['type', 'data', 'timestamp'].map((name) => property(event, name));
+  if (typeof type !== 'string') throw new HttpError(400, INVALID_EVENT);
   addLogFields({ eventType: type.slice(0, 64) });
-  const identityProviderUserId = userToRegister(event.data);
-  // The handler of a `user.created` event does not run if the event has no user id or if the user is forgotten.
-  let isHandled = type !== 'user.created';
-  if (identityProviderUserId !== undefined) {
-    const registration = await registerByIdentityProviderUserId(identityProviderUserId);
-    addLogFields({ registered: outcomeOf(registration) });
-    isHandled = registration !== undefined;
-  }
-  const { timestamp } = EventTime.safeParse(body).data ?? {};
-  const handler = isHandled && Object.hasOwn(handlers, type) ? handlers[type] : undefined;
-  if (handler !== undefined) {
-    const delivery = { messageId: signed.id, occurredAt: timestamp ?? signed.sentAt };
-    addLogFields({ handler: await handleEvent(handler(event.data.data), delivery) });
-  }
+  const occurredAt = typeof time === 'number' ? time : delivery.occurredAt;
+  const isRegistered = type !== 'user.created' || (await registerUser(data));
+  if (isRegistered && Object.hasOwn(handlers, type))
+    await handlers[type]?.(data, { ...delivery, occurredAt });
+  if (typeof time === 'number') addLogFields({ eventAgeMs: Date.now() - time });
   return { received: true, eventType: type };
 }

@@ -1,6 +1,7 @@
 import type { Metadata } from 'next';
+import { headers } from 'next/headers';
 import { redirect } from 'next/navigation';
-import { auth } from '#lib/idp/server';
+import { readVerdict } from '#lib/idp/verdict';
 import styles from './account.module.css';
 import { ApiConsole } from './api-console';
 import { LinkPanel } from './link-panel';
@@ -14,8 +15,8 @@ export const metadata: Metadata = {
 
 /** The account page. Redirects a visitor without a verified session to the sign-in page. */
 export default async function AccountPage() {
-  const { isAuthenticated, userId } = await auth();
-  if (!isAuthenticated) redirect('/sign-in?redirect_url=%2Faccount');
+  const { user } = readVerdict(await headers());
+  if (user === undefined) redirect('/sign-in?redirect_url=%2Faccount');
   return (
     <div className={`shell ${styles['account']}`}>
       <div className={styles['intro']}>
@@ -26,7 +27,7 @@ export default async function AccountPage() {
         </p>
       </div>
       <LinkPanel />
-      <ApiConsole identityProviderUserId={userId} />
+      <ApiConsole identityProviderUserId={user} />
     </div>
   );
 }

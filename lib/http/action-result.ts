@@ -1,4 +1,4 @@
-import type * as z from 'zod/mini';
+import type { Issue } from './schema';
 
 /** Result of a server action that `guardAction` creates. A component reads the result with `useActionState`. */
 export type ActionResult<T> =
@@ -15,19 +15,17 @@ export type ActionResult<T> =
 /** Returns the fields of a form as an object. A repeated field is an array. */
 export function valuesOf(form: FormData): Record<string, unknown> {
   const values = new Map<string, FormDataEntryValue[]>();
-  for (const [name, value] of form) {
-    const all = values.get(name);
-    if (all) all.push(value);
-    else values.set(name, [value]);
-  }
+  for (const [name, value] of form) values.set(name, [...(values.get(name) ?? []), value]);
   return Object.fromEntries([...values].map(([name, all]) => [name, all.length === 1 ? all[0] : all]));
 }
 
 /** Returns the result for invalid input. Each field has the message of its first issue. */
-export function invalidInput({ issues }: z.core.$ZodError): ActionResult<never> {
-  // Object.fromEntries() keeps only the last entry of a field, so the issues are reversed.
-  const fields = Object.fromEntries(
-    issues.toReversed().map(({ path, message }) => [path.join('.'), message]),
-  );
-  return { ok: false, status: 400, message: issues[0]?.message ?? 'Invalid input', fields };
+export function invalidInput(issues: readonly Issue[]): ActionResult<never> {
+  const fields = new Map<string, string>();
+  for (const { path = [], message } of issues) {
+    const name = path.map((key) => String(typeof key === 'object' ? key.key : key)).join('.');
+    if (!fields.has(name)) fields.set(name, message);
+  }
+  const message = issues[0]?.message ?? 'Invalid input';
+  return { ok: false, status: 400, message, fields: Object.fromEntries(fields) };
 }

@@ -1,6 +1,6 @@
 import { createClerkClient } from '@clerk/backend';
 import type { AuthenticationPort } from '../authentication/port';
-import { sessionUserOf } from './session-user';
+import { verdictOf } from './verdict';
 
 /**
  * Creates an AuthenticationPort that uses the provider's Backend SDK. DISABLED: the service does not import this file
@@ -26,7 +26,7 @@ export function createAuthenticationAdapter(options: {
       // The SDK throws for some malformed credentials.
       const state = await client.authenticateRequest(request, options).catch(() => undefined);
       const auth = state?.toAuth();
-      const verdict = auth && sessionUserOf(auth);
+      const verdict = auth && verdictOf(auth);
       if (verdict?.user === undefined) return { isAuthenticated: false };
       return { isAuthenticated: true, userId: verdict.user, issuedAt: verdict.issuedAt };
     },

@@ -14,6 +14,6 @@ for (const [ours, theirs] of Object.entries(sdkNames)) {
 }
 
 // By default, if the service runs on a `vercel.app` host with the keys of a production instance, the SDK sends Frontend API
-// requests of browsers to `/__clerk` of that host. Only the local stack serves `/__clerk` (lib/routing/paths.ts).
+// requests of browsers to `/__clerk` of that host. Only the local stack serves `/__clerk`.
 process.env['CLERK_DISABLE_AUTO_PROXY'] = '1';
 process.env['NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'] = '1';

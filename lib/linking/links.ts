@@ -1,6 +1,6 @@
 import { v7 as uuidV7 } from 'uuid';
 import * as z from 'zod/mini';
-import { sqlStateOf } from '../errors/sql-state';
+import { retryOnConflict } from '../concurrency/retry-on-conflict';
 import { forgottenUntil } from './forgotten';
 
 /** Loads the database client on first use, because a process that finds its users in the cache never needs it. */
@@ -47,26 +47,19 @@ export async function insertLinks(
   return Inserted.parse(inserted).map(({ id }) => id);
 }
 
-/**
- * SQLSTATEs of a statement that lost a race against another transaction: `40001` serialization failure, `40P01` deadlock,
- * `23505` unique violation. An insert with ON CONFLICT can get a `23505` while REINDEX CONCURRENTLY rebuilds the unique index.
- * In the identity-link service, a trigger also raises `23505` if `users:relink` has just replaced the inserted id.
- */
-const RETRYABLE_SQLSTATES: ReadonlySet<string | undefined> = new Set(['40001', '40P01', '23505']);
-const MAX_ATTEMPTS = 5;
+/** Returns the internal id of a user. Returns undefined if there is none, and null for an expired previous id. */
+export const findLink = async (identityProviderUserId: string): Promise<string | null | undefined> =>
+  (await linkedUserIds([identityProviderUserId])).get(identityProviderUserId);
 
-/**
- * Calls `work`, and calls it again if it lost a race against another transaction, up to five times in total. Does not
- * pause, because the next call sees what the other transaction committed, or waits in the database until that transaction ends.
- */
-export async function retryOnConflict<T>(work: () => Promise<T>, attempt = 1): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (attempt === MAX_ATTEMPTS || !RETRYABLE_SQLSTATES.has(sqlStateOf(error))) throw error;
-    return retryOnConflict(work, attempt + 1);
-  }
-}
+/** Inserts the link of a user and returns the internal id, or undefined if `insertLinks` inserts none. */
+export const insertLink = async (
+  identityProviderUserId: string,
+  issuedAt?: number,
+): Promise<string | undefined> => (await insertLinks([identityProviderUserId], issuedAt))[0];
+
+/** Returns true for a forgotten user, unless the token was issued after the deletion. */
+export const isForgotten = async (identityProviderUserId: string, issuedAt?: number): Promise<boolean> =>
+  (await forgottenUntil([identityProviderUserId], issuedAt)).size > 0;
 
 /** Result of `linkMany`: how many users it linked, and how many users it did not link because they are forgotten. */
 export interface Linked {

@@ -1,7 +1,10 @@
-import { InternalUserId } from '../api/schemas';
+import { userIdCacheSeconds } from '../env';
 import { withKv } from '../storage/kv';
 
 const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
+
+/** An internal id as the service stores it. */
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Error of a Redis store for a key whose value is not a string. The store responded, so this is a miss, not a failure. */
 const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;
@@ -14,8 +17,8 @@ export type CacheResult =
 /**
  * Reads the internal id of an identity-provider user from the cache. Never rejects (docs/contract.md, 5.2).
  *
- * A value that is not a string or not an internal id is a miss, and the next write replaces the value. A call takes one round
- * trip and at most 500 ms.
+ * A value that this service could not have stored is a miss, and the next write replaces it. A call takes one round trip and at
+ * most 500 ms.
  */
 export async function readCachedUserId(identityProviderUserId: string): Promise<CacheResult> {
   try {
@@ -25,8 +28,9 @@ export async function readCachedUserId(identityProviderUserId: string): Promise<
         throw error;
       }),
     );
-    const userId = InternalUserId.safeParse(value);
-    return userId.success ? { outcome: 'hit', userId: userId.data } : { outcome: 'miss' };
+    return typeof value === 'string' && UUID.test(value)
+      ? { outcome: 'hit', userId: value }
+      : { outcome: 'miss' };
   } catch {
     return { outcome: 'error' };
   }
@@ -41,16 +45,12 @@ export async function deleteCachedUserIds(identityProviderUserIds: readonly stri
   await withKv((kv) => kv.del(...identityProviderUserIds.map(cacheKey)));
 }
 
-/**
- * Stores the internal id for `ex` seconds. Never rejects.
- *
- * A call takes one round trip and at most 500 ms. If the result is `error`, the entry may be missing.
- */
+/** Stores an internal id for the configured time (10 minutes). Never rejects. After an `error`, the entry may be missing. */
 export async function cacheUserId(
   identityProviderUserId: string,
   userId: string,
-  ex: number,
 ): Promise<'stored' | 'error'> {
+  const ex = userIdCacheSeconds();
   return withKv((kv) => kv.set(cacheKey(identityProviderUserId), userId, { ex })).then(
     () => 'stored',
     () => 'error',

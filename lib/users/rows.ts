@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
+import { retryOnConflict } from '../concurrency/retry-on-conflict';
 import { storeForgotten } from '../linking/forgotten';
-import { retryOnConflict } from '../linking/links';
 import { database, type Transaction } from '../storage/database';
 import { asTransientError } from './database-error';
 

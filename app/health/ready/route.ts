@@ -10,6 +10,5 @@ export const GET = route(
     const result = await readiness();
     return json(result, 'errors' in result ? 503 : 200);
   },
-  '/health/ready',
   { quiet: true },
 );

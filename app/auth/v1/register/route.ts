@@ -1,10 +1,10 @@
-import { RegisterUserRequest, type UserLink } from '#lib/api/schemas';
 import { guard } from '#lib/guard';
 import { readJson } from '#lib/http/body';
 import { HttpError } from '#lib/http/error';
 import { json } from '#lib/http/route';
-import { addLogFields } from '#lib/log';
+import { RegisterUserRequest } from '#lib/identity-provider-user-id';
 import { outcomeOf, registerByIdentityProviderUserId } from '#lib/register';
+import { addLogFields } from '#lib/request-log';
 
 /**
  * POST /auth/v1/register: 201 for a new user, 200 for an existing user, 409 for a forgotten user, whose link
@@ -16,5 +16,5 @@ export const POST = guard(async (request) => {
   addLogFields({ registered: outcomeOf(registration) });
   if (registration === undefined) throw new HttpError(409, 'User is forgotten');
   const { userId, created } = registration;
-  return json({ userId, identityProviderUserId } satisfies UserLink, created ? 201 : 200);
-}, '/auth/v1/register');
+  return json({ userId, identityProviderUserId }, created ? 201 : 200);
+});

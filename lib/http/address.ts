@@ -1,0 +1,55 @@
+/** A version segment, as in `/users/v1/me`, the health checks and the OpenAPI document. */
+const API = /\/v\d+(?:\/|$)|^\/health\/|^\/openapi\.json$/;
+
+/** Returns true for paths of the API, whose responses are JSON. Every other path is a page. */
+export const isApi = (pathname: string): boolean => API.test(pathname);
+
+/** Paths that Next.js would serve as another spelling of a route, and its internal paths. */
+const ALIAS =
+  /\.rsc$|\.segments\/|\/(?:\.|%2e){1,2}(?:\/|$)|\/\/|\\|^\/_(?!next\/static\/|_clerk\/)|%(?:[46][1-9a-f]|[57][\da]|3\d|2[def]|5[cf]|7e)/i;
+const MAX_PARAMETERS = 100;
+const MAX_BODY_BYTES = 1024 * 1024;
+
+/** The parts of a request that decide whether the service handles it. */
+export interface RequestLine {
+  readonly method: string;
+  readonly pathname: string;
+  /** Query string without the question mark. */
+  readonly query: string;
+  readonly contentLength: string | null | undefined;
+}
+
+/** Messages of the responses to requests that reach no route. */
+export const REJECTIONS = {
+  400: 'Bad request',
+  404: 'Not found',
+  405: 'Method not allowed',
+  408: 'Request timeout',
+  411: 'Length required',
+  413: 'Payload too large',
+  431: 'Request header fields too large',
+} as const;
+
+function isDecodable(pathname: string): boolean {
+  try {
+    return decodeURIComponent(pathname).startsWith('/');
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Returns the status of the rejection of a request, or undefined if Next.js may handle it. A route has one spelling. The time
+ * that Next.js needs grows with the square of the number of query parameters, and it logs the address of a request whose body it
+ * cannot buffer. Called by server.ts, and by the middleware because only the middleware runs on Vercel.
+ */
+export function rejectedStatus(request: RequestLine): keyof typeof REJECTIONS | undefined {
+  const { method, pathname, query, contentLength } = request;
+  if (query.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS) return 400;
+  if (ALIAS.test(pathname) || !isDecodable(pathname) || (isApi(pathname) && pathname.endsWith('/')))
+    return 404;
+  if (method === 'TRACE') return 405;
+  // A browser states the length of a server action. Next.js copies each chunk of a body without a length.
+  if (method === 'POST' && !isApi(pathname) && !contentLength) return 411;
+  return Number(contentLength ?? 0) > MAX_BODY_BYTES ? 413 : undefined;
+}

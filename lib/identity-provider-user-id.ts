@@ -1,0 +1,37 @@
+import type { Schema } from './http/schema';
+
+const MAX_LENGTH = 255;
+
+/** Returns what is wrong with an identity-provider user id, or undefined for a valid id (docs/contract.md, 2.7). */
+function problemOf(id: unknown): string | undefined {
+  if (typeof id !== 'string') return 'must be a string';
+  if (id === '') return 'must not be empty';
+  // Counts code points. The first comparison avoids the count for a long text.
+  if (id.length > 2 * MAX_LENGTH || [...id].length > MAX_LENGTH)
+    return `must have at most ${MAX_LENGTH} characters`;
+  return id.isWellFormed() && !id.includes('\0') ? undefined : 'must be well-formed Unicode without NUL';
+}
+
+/** Returns true for a non-empty string of at most 255 code points that PostgreSQL and JSON can represent. */
+export const isIdentityProviderUserId = (id: unknown): id is string => problemOf(id) === undefined;
+
+/** Body of `POST /auth/v1/register` (docs/contract.md, 2.3). */
+export interface RegisterUserRequest {
+  readonly identityProviderUserId: string;
+}
+
+const invalid = (message: string) => ({ issues: [{ message }] });
+
+/** Schema of the body of `POST /auth/v1/register`. Ignores unknown fields, and does not change the id. */
+export const RegisterUserRequest: Schema<unknown, RegisterUserRequest> = {
+  '~standard': {
+    validate(body) {
+      if (typeof body !== 'object' || body === null || Array.isArray(body))
+        return invalid('The request body must be a JSON object');
+      const id: unknown = Reflect.get(body, 'identityProviderUserId');
+      return isIdentityProviderUserId(id)
+        ? { value: { identityProviderUserId: id } }
+        : invalid(`identityProviderUserId ${problemOf(id)}`);
+    },
+  },
+};

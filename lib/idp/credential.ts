@@ -1,0 +1,93 @@
+/** The header that authenticates an API request. */
+export interface Credential {
+  readonly header: 'authorization' | 'cookie';
+  readonly value: string;
+}
+
+/** Why a request has no credential. */
+export type NoCredential = 'no-credential' | 'malformed' | 'foreign-cookie';
+
+/**
+ * A JWT without padding. Without this check, the SDK would verify API keys and opaque machine tokens at the provider, with the
+ * secret key, and could accept an OAuth or machine JWT with padding as a session token.
+ */
+const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
+/** A bearer token. The word `Bearer` is optional, as in the SDK. */
+const BEARER = /^(?:Bearer +)?(\S+) *$/i;
+/** Another scheme, which may be meant for a proxy. It does not replace a session cookie. */
+const OTHER_SCHEME = /^(?!Bearer )\S+ +\S/i;
+
+const SESSION_COOKIE = /^__session(?:_|$)/;
+/** Cookies from which the SDK reads the session. A suffix of the name may identify an instance of the provider. */
+const SDK_COOKIE = /^__(?:session|client_uat|clerk_db_jwt)(?:_|$)/;
+/** Next.js needs time in proportion to the square of the number of cookies. Browsers keep at most 180 for a domain. */
+const MAX_COOKIES = 180;
+
+interface Cookie {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** Parses the cookies of a request. Omits session cookies that are not JWTs. */
+export function parseCookies(headers: Headers): Cookie[] {
+  return (headers.get('cookie') ?? '')
+    .split(';')
+    .map((cookie) => {
+      const [name = '', ...value] = cookie.split('=');
+      return { name: name.trim(), value: value.join('=').trim() };
+    })
+    .filter(({ name, value }) => !SESSION_COOKIE.test(name) || JWT.test(value));
+}
+
+/** Serializes cookies into a `cookie` header. */
+export const cookieHeader = (cookies: readonly Cookie[]): string =>
+  cookies.map(({ name, value }) => `${name}=${value}`).join('; ');
+
+/**
+ * Copies the headers of a request without those that could forge a session, and with at most 180 cookies. The SDK's cookies
+ * begin with `__` and are dropped last.
+ */
+export function clientHeaders(given: Headers): Headers {
+  const headers = new Headers(given);
+  // With `x-middleware-prefetch`, Next.js would respond in place of the route.
+  for (const name of given.keys())
+    if (/^x-(?:clerk|identity-link|middleware)-/.test(name)) headers.delete(name);
+  const cookies = headers.get('cookie')?.split(';') ?? [];
+  if (cookies.length > MAX_COOKIES) {
+    const isOfSdk = (cookie: string) => cookie.trim().startsWith('__');
+    const ordered = [...cookies.filter(isOfSdk), ...cookies.filter((cookie) => !isOfSdk(cookie))];
+    headers.set('cookie', ordered.slice(0, MAX_COOKIES).join(';'));
+  }
+  return headers;
+}
+
+/** Returns true if cookies may authenticate the request, although any page can make a browser send them (contract, 5.4). */
+function passesCsrfCheck(method: string, headers: Headers, authorizedParties: readonly string[]): boolean {
+  const site = headers.get('sec-fetch-site');
+  if (site === 'cross-site') return false;
+  if (site === 'same-origin' || (site === 'same-site' && /^(?:GET|HEAD|OPTIONS)$/.test(method))) return true;
+  const origin = headers.get('origin');
+  if (origin === null) return site === null || site === 'none';
+  const isOwn = URL.canParse(origin) && new URL(origin).host === headers.get('host');
+  return authorizedParties.includes(origin) || (site === null && isOwn);
+}
+
+/**
+ * Returns the credential of an API request, or the reason why there is none. A bearer token takes precedence over cookies, even
+ * if it is malformed.
+ */
+export function extractCredential(
+  method: string,
+  headers: Headers,
+  authorizedParties: readonly string[],
+): Credential | NoCredential {
+  const authorization = headers.get('authorization');
+  if (authorization !== null && !OTHER_SCHEME.test(authorization)) {
+    const token = BEARER.exec(authorization)?.[1] ?? '';
+    return JWT.test(token) ? { header: 'authorization', value: `Bearer ${token}` } : 'malformed';
+  }
+  const cookies = parseCookies(headers).filter(({ name }) => SDK_COOKIE.test(name));
+  if (!cookies.some(({ name }) => SESSION_COOKIE.test(name))) return 'no-credential';
+  if (!passesCsrfCheck(method, headers, authorizedParties)) return 'foreign-cookie';
+  return { header: 'cookie', value: cookieHeader(cookies) };
+}

@@ -1,0 +1,78 @@
+import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
+import { withTimeout } from '../concurrency/with-timeout';
+import { describeError } from '../errors/describe-error';
+import { rateLimitedWarning } from '../log';
+import { clientHeaders, cookieHeader, parseCookies } from './credential';
+import { PAGE_PATH } from './verdict';
+
+/** Time limit of the SDK, which calls the provider to exchange the nonce of a handshake for cookies. */
+const SDK_MS = 3_000;
+const NONCE = '__clerk_handshake_nonce';
+/** A handshake token is a JWT. The SDK would print any other text in an error message. */
+const HANDSHAKE_TOKEN = /^ey[\w-]+\.[\w-]+\.[\w-]+$/;
+/** With this header, the SDK does not redirect the browser to the provider. */
+const NO_REDIRECT = ['sec-fetch-dest', 'empty'] as const;
+const MAX_PATH_LENGTH = 2_000;
+
+const warn = rateLimitedWarning('session of a page not verified');
+
+/** Removes what could send the session to another host, write to the log, or call the provider with the secret key. */
+function sanitize(request: NextRequest): NextRequest {
+  const url = new URL(request.url);
+  const headers = clientHeaders(request.headers);
+  url.searchParams.delete('__clerk_redirect_url');
+  if (!url.searchParams.getAll('__clerk_handshake').every((token) => HANDSHAKE_TOKEN.test(token)))
+    url.searchParams.delete('__clerk_handshake');
+  headers.delete('authorization');
+  const cookies = parseCookies(headers).filter(
+    ({ name, value }) =>
+      !name.startsWith('__refresh') &&
+      (!/^__clerk_handshake(?!_nonce)/.test(name) || HANDSHAKE_TOKEN.test(value)),
+  );
+  headers.set('cookie', cookieHeader(cookies));
+  const page = new URL(url);
+  for (const name of [...page.searchParams.keys()])
+    if (name.startsWith('__clerk_')) page.searchParams.delete(name);
+  const path = page.pathname + page.search;
+  headers.set(PAGE_PATH, path.length > MAX_PATH_LENGTH ? '/' : path);
+  // A redirect would send the body of a server action to the provider.
+  if (request.method === 'POST') headers.set(...NO_REDIRECT);
+  return new NextRequest(url, { headers, method: request.method });
+}
+
+/** Returns a copy of a sanitized request for which the SDK neither calls the provider nor redirects. */
+function withoutSession(request: NextRequest): NextRequest {
+  const headers = new Headers(request.headers);
+  headers.delete('cookie');
+  headers.set(...NO_REDIRECT);
+  const { origin, pathname } = request.nextUrl;
+  return new NextRequest(new URL(pathname, origin), { headers, method: request.method });
+}
+
+/** A completed handshake sets cookies. The counter of redirects is not one of them. */
+const setsCookies = ({ headers }: Response) =>
+  headers.getSetCookie().some((cookie) => !cookie.startsWith('__clerk_redirect_count='));
+
+/**
+ * Returns the response of the SDK's middleware to a page request. The SDK may redirect the browser to the provider to renew the
+ * session (a handshake). If the SDK fails, takes longer than 3 s or gets no cookies for a nonce, the page is served without a
+ * session. Another handshake could then redirect the browser forever.
+ */
+export async function pageResponse(
+  sdk: NextMiddleware,
+  given: NextRequest,
+  event: NextFetchEvent,
+): Promise<Response> {
+  const request = sanitize(given);
+  const hasNonce = request.nextUrl.searchParams.has(NONCE) || request.cookies.has(NONCE);
+  const response = await withTimeout(SDK_MS, Promise.resolve(sdk(request, event))).catch((error) => {
+    warn({ error: describeError(error) });
+  });
+  const isUsable = response && (!hasNonce || setsCookies(response));
+  const page = (isUsable ? response : await sdk(withoutSession(request), event)) ?? NextResponse.next();
+  // These headers would show the client the reason of the SDK and the address of the page.
+  for (const name of ['status', 'reason', 'message']) page.headers.delete(`x-clerk-auth-${name}`);
+  if (page.headers.has('x-middleware-rewrite')) page.headers.set('x-middleware-next', '1');
+  page.headers.delete('x-middleware-rewrite');
+  return page;
+}

@@ -1,0 +1,88 @@
+import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { type NextFetchEvent, type NextMiddleware, NextRequest } from 'next/server';
+import { withTimeout } from '../concurrency/with-timeout';
+import { environment } from '../env';
+import { describeError } from '../errors/describe-error';
+import { rateLimitedWarning } from '../log';
+import { type Credential, extractCredential } from './credential';
+import { readVerdict, signVerdict, VERDICT } from './verdict';
+
+/** Time limit of a verification. Without IDP_JWT_KEY, the SDK gets the public keys from the provider. */
+const VERIFY_MS = 4_000;
+const MAX_AGE_MS = 60_000;
+const MAX_SESSIONS = 5_000;
+
+/** Request headers that pass the auth state to a route: the signed verdict, and the state that the SDK's `auth()` reads. */
+type AuthState = ReadonlyArray<readonly [name: string, value: string]>;
+
+/** The middleware response headers that Next.js turns into these request headers. */
+const FORWARDED = /^x-middleware-request-(x-clerk-auth-(?:status|token|signature)|x-identity-link-verdict)$/;
+/** The SDK's reason for a rejection. Other text is not logged, because it might contain a part of the request. */
+const REASON = /^[a-z-]{1,100}$/;
+
+const signedOut = (reason: string): AuthState => [
+  ['x-clerk-auth-status', 'signed-out'],
+  [VERDICT, signVerdict({ reason })],
+];
+
+/** Returns the auth state in a response of the SDK's middleware. */
+function authStateIn({ headers }: Response): AuthState {
+  const state = [...headers].flatMap(([name, value]) => {
+    const [, forwarded] = FORWARDED.exec(name) ?? [];
+    return forwarded === undefined ? [] : [[forwarded, value] as const];
+  });
+  if (state.some(([name, value]) => name === 'x-clerk-auth-status' && value === 'signed-in')) return state;
+  const reason = headers.get('x-clerk-auth-reason') ?? '';
+  return signedOut(REASON.test(reason) ? reason : 'not-verified');
+}
+
+/** Returns when the token of a verified session expires, in milliseconds since 1970. Returns 0 without a user. */
+function expiryOf(state: AuthState): number {
+  const verdict = readVerdict(new Headers(state.map(([name, value]) => [name, value])));
+  return verdict.user === undefined ? 0 : (verdict.expiresAt ?? 0) * 1_000;
+}
+
+/**
+ * Creates a function that returns the auth state of an API request. The function never rejects, and never lets the SDK respond
+ * in place of the route, because the SDK gets only the credential of the request.
+ *
+ * Caches the auth state of a verified session by the digest of its credential, until the token expires, for at most 60 s. The
+ * state depends only on the credential. Rejections are not cached.
+ */
+export function authenticator(sdk: NextMiddleware) {
+  const warn = rateLimitedWarning('credential not verified');
+  const verified = new LRUCache<string, AuthState>({
+    max: MAX_SESSIONS,
+    // Reads the wall clock at each lookup, because timers and the monotonic clock stop while a serverless function is suspended.
+    ttlResolution: 0,
+    perf: { now: () => Date.now() },
+  });
+
+  async function verify(request: NextRequest, { header, value }: Credential, event: NextFetchEvent) {
+    const { origin, pathname } = request.nextUrl;
+    const headers = { 'sec-fetch-dest': 'empty', [header]: value };
+    const view = new NextRequest(new URL(pathname, origin), { method: request.method, headers });
+    const response = await withTimeout(VERIFY_MS, Promise.resolve(sdk(view, event)));
+    if (!response) throw new Error('The SDK supplied no auth state');
+    return authStateIn(response);
+  }
+
+  return async (request: NextRequest, headers: Headers, event: NextFetchEvent): Promise<AuthState> => {
+    const parties = environment().IDP_AUTHORIZED_PARTIES ?? [];
+    const credential = extractCredential(request.method, headers, parties);
+    if (typeof credential === 'string') return signedOut(credential);
+    const key = hash('sha256', JSON.stringify(credential));
+    const cached = verified.get(key);
+    if (cached) return cached;
+    try {
+      const state = await verify(request, credential, event);
+      const ttl = Math.min(expiryOf(state) - Date.now(), MAX_AGE_MS);
+      if (ttl > 0) verified.set(key, state, { ttl });
+      return state;
+    } catch (error) {
+      warn({ error: describeError(error) });
+      return signedOut('not-verified');
+    }
+  };
+}

@@ -1,0 +1,74 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import * as z from 'zod/mini';
+import { environment } from '../env';
+import { isIdentityProviderUserId } from '../identity-provider-user-id';
+
+/** The user of a verified session, or the reason why there is none. Only the log shows the reason. */
+export type Verdict =
+  | {
+      readonly user: string;
+      /** Times of the session token in seconds since 1970. */
+      readonly issuedAt?: number | undefined;
+      readonly expiresAt?: number | undefined;
+    }
+  | { readonly user?: undefined; readonly reason: string };
+
+/** The properties of the SDK's `auth()` that show whether there is a verified session. */
+interface SdkSession {
+  readonly isAuthenticated: boolean;
+  readonly userId: unknown;
+  readonly sessionId: unknown;
+  readonly sessionStatus?: unknown;
+  readonly sessionClaims?: { readonly iat?: number; readonly exp?: number } | null;
+}
+
+/**
+ * Returns the user of a session that the SDK verified. The provider signs session tokens, OIDC tokens and custom tokens with
+ * one key, and only a session token has a session id (`sid`).
+ */
+export function verdictOf(session: SdkSession): Verdict {
+  const { isAuthenticated, userId, sessionId, sessionStatus, sessionClaims } = session;
+  if (sessionStatus === 'pending') return { reason: 'pending-session' };
+  if (!isAuthenticated) return { reason: 'signed-out' };
+  if (!sessionId) return { reason: 'malformed' };
+  if (!isIdentityProviderUserId(userId)) return { reason: 'no-user-id' };
+  return { user: userId, issuedAt: sessionClaims?.iat, expiresAt: sessionClaims?.exp };
+}
+
+/** Request header in which the middleware passes the signed verdict to routes and pages. A client cannot set it. */
+export const VERDICT = 'x-identity-link-verdict';
+
+/** Request header with the path of the requested page. The middleware does not set it for an API request. */
+export const PAGE_PATH = 'x-identity-link-path';
+
+const macOf = (payload: string) =>
+  createHmac('sha256', environment().IDP_SECRET_KEY).update(payload).digest('base64url');
+
+/** Returns the value of the verdict header. Its signature proves that the middleware set it, and not a client. */
+export function signVerdict(verdict: Verdict): string {
+  const payload = Buffer.from(JSON.stringify(verdict)).toString('base64url');
+  return `${payload}.${macOf(payload)}`;
+}
+
+const Signed = z.union([
+  z.object({
+    user: z.string(),
+    issuedAt: z.optional(z.number()),
+    expiresAt: z.optional(z.number()),
+  }),
+  z.object({ reason: z.string() }),
+]);
+
+/** Reads the verdict of a request. A request that bypassed the middleware has the reason `no-verdict`. */
+export function readVerdict(headers: Pick<Headers, 'get'>): Verdict {
+  const [payload = '', mac = ''] = (headers.get(VERDICT) ?? '').split('.');
+  const [given, expected] = [Buffer.from(mac), Buffer.from(macOf(payload))];
+  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return { reason: 'no-verdict' };
+  return Signed.parse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
+}
+
+/** Throws for a path that the middleware treats as a page, because it does not check the origin of a page's cookies. */
+export function rejectPage(headers: Pick<Headers, 'get'>): void {
+  if (headers.get(PAGE_PATH) !== null)
+    throw new Error('The path of a guarded route needs a version segment, as in /notes/v1/notes');
+}
