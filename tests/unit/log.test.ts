@@ -2,16 +2,8 @@ import pino from 'pino';
 import { expect, test, vi } from 'vitest';
 import { InvalidEnvironmentError } from '#lib/env';
 import { describeError } from '#lib/errors/describe-error';
-import {
-  addLogFields,
-  isInRoute,
-  log,
-  type RequestLogFields,
-  rateLimitedWarning,
-  requestIdOf,
-  setSpanIds,
-  withLogFields,
-} from '#lib/log';
+import { log, type RequestLogFields, rateLimitedWarning, setSpanIds } from '#lib/log';
+import { addLogFields, requestIdOf, withLogFields } from '#lib/request-log';
 
 // describeError() returns the fields of an error for the log. It omits texts that may contain personal data or keys.
 test('describeError() returns the name and the code of an error. It returns the message only if the message consists of words', () => {
@@ -162,11 +154,6 @@ test('A line of the log is a JSON object with the level and the time. If there i
     { level: 'info', time, trace_id: 'a', span_id: 'b', status: 200, msg: 'request' },
     { level: 'info', time, msg: 'third' },
   ]);
-});
-
-test('isInRoute() returns true only while a route runs', async () => {
-  expect(isInRoute()).toBe(false);
-  expect(await withLogFields({}, async () => isInRoute())).toBe(true);
 });
 
 test('describeError() returns up to six frames and up to three causes, and a code of up to 40 characters', () => {

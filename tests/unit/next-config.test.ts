@@ -2,12 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { PHASE_DEVELOPMENT_SERVER, PHASE_PRODUCTION_BUILD, PHASE_PRODUCTION_SERVER } from 'next/constants';
+import { PHASE_PRODUCTION_BUILD, PHASE_PRODUCTION_SERVER } from 'next/constants';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { checkRoutes, writeRoutes } from '../../lib/routing/app-routes';
 import configure from '../../next.config';
-
-vi.mock('../../lib/routing/app-routes', () => ({ checkRoutes: vi.fn(), writeRoutes: vi.fn() }));
 
 describe('A build for deployment', () => {
   const project = process.cwd();
@@ -17,7 +14,6 @@ describe('A build for deployment', () => {
     vi.stubEnv('VERCEL', '1');
   });
   afterEach(() => {
-    vi.clearAllMocks();
     process.chdir(project);
     rmSync(folder, { recursive: true, force: true });
     vi.unstubAllEnvs();
@@ -31,16 +27,6 @@ describe('A build for deployment', () => {
     vi.stubEnv('VERCEL', '');
     expect(() => configure(PHASE_PRODUCTION_BUILD)).not.toThrow();
   });
-});
-
-test('A build checks the list of routes, `next dev` writes the list, and a production server does neither', () => {
-  vi.clearAllMocks();
-  configure(PHASE_PRODUCTION_SERVER);
-  expect([checkRoutes, writeRoutes].map((each) => vi.mocked(each).mock.calls.length)).toEqual([0, 0]);
-  configure(PHASE_PRODUCTION_BUILD);
-  expect(checkRoutes).toHaveBeenCalledOnce();
-  configure(PHASE_DEVELOPMENT_SERVER);
-  expect(writeRoutes).toHaveBeenCalledOnce();
 });
 
 describe('Type errors', () => {

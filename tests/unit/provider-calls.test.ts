@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { TransientError } from '#lib/concurrency/retry';
 import { parseEnvironment, setEnvironment } from '#lib/env';
-import { foreignParty, isForeignParty, namesForeignParty } from '#lib/idp/authorized-party';
 import { listUsers, listUsersById } from '#lib/idp/backend-api';
 import { browserSettings, mailsOnConsole } from '#lib/idp/browser-settings';
 import { BUILD_TIME_VALUES } from '../harness/build';
@@ -124,33 +123,4 @@ test('browserSettings() returns the proxy URL /__clerk and mailsOnConsole() retu
     'http://127.0.0.1:3900',
   ]);
   setEnvironment(undefined);
-});
-
-test('If IDP_SECRET_KEY or IDP_PUBLISHABLE_KEY is not blank, it replaces the corresponding variable of the SDK. The automatic proxy and the telemetry of the SDK are always off', async () => {
-  const names = ['CLERK_SECRET_KEY', 'NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY'];
-  for (const name of [...names, 'CLERK_DISABLE_AUTO_PROXY', 'NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'])
-    vi.stubEnv(name, 'old');
-  vi.stubEnv('IDP_SECRET_KEY', ' sk_test_new ');
-  vi.stubEnv('IDP_PUBLISHABLE_KEY', ' ');
-  vi.resetModules();
-  await import('#lib/idp/sdk-environment');
-  expect(names.map((name) => process.env[name])).toEqual(['sk_test_new', 'old']);
-  expect([
-    process.env['CLERK_DISABLE_AUTO_PROXY'],
-    process.env['NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED'],
-  ]).toEqual(['1', '1']);
-  vi.stubEnv('IDP_PUBLISHABLE_KEY', 'pk_test_new');
-  vi.stubEnv('IDP_SECRET_KEY', undefined);
-  vi.resetModules();
-  await import('#lib/idp/sdk-environment');
-  expect(names.map((name) => process.env[name])).toEqual(['sk_test_new', 'pk_test_new']);
-});
-
-test('namesForeignParty() returns true only for an origin that the list of authorized parties does not contain. isForeignParty() returns true only for a response of foreignParty()', () => {
-  const own = ['https://app.example', 'https://www.example'];
-  expect(namesForeignParty('https://www.example', own)).toBe(false);
-  expect(namesForeignParty('https://evil.example', own)).toBe(true);
-  expect(namesForeignParty('https://evil.example', undefined)).toBe(false);
-  expect(namesForeignParty(undefined, own)).toBe(false);
-  expect([isForeignParty(foreignParty()), isForeignParty(new Response())]).toEqual([true, false]);
 });

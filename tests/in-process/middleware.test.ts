@@ -1,0 +1,228 @@
+import { type Emulator, startEmulator } from 'clerk-emulator';
+import { NextRequest } from 'next/server';
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { setEnvironment } from '#lib/env';
+import { log } from '#lib/log';
+import { runMiddleware } from '../harness/application';
+import { BUILD_TIME_VALUES } from '../harness/build';
+import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
+import { PUBLISHABLE_KEY, SECRET_KEY } from '../harness/keys';
+import { bearer, cookie, now, tokenFor } from '../harness/requests';
+import { stopAfterAll } from '../vitest/stop-after-all';
+
+const PARTY = 'https://app.example.com';
+const keys = { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY };
+const idp: Emulator = stopAfterAll(
+  await startEmulator({ ...keys, signingKeyPem: SIGNING_KEY_PEM, webhook: undefined }),
+);
+const token = (sub = 'user_1', claims = {}) => tokenFor(idp, sub, { azp: PARTY, ...claims });
+
+const warn = vi.spyOn(log, 'warn').mockReturnValue();
+const error = vi.spyOn(log, 'error').mockReturnValue();
+
+beforeAll(() => {
+  const variables = {
+    IDP_SECRET_KEY: SECRET_KEY,
+    IDP_PUBLISHABLE_KEY: PUBLISHABLE_KEY,
+    IDP_AUTHORIZED_PARTIES: PARTY,
+    IDP_JWT_KEY: idp.publicKeyPem,
+    CLERK_API_URL: idp.url,
+  };
+  for (const [name, value] of Object.entries({ ...BUILD_TIME_VALUES, ...variables })) vi.stubEnv(name, value);
+});
+beforeEach(() => {
+  warn.mockClear();
+  error.mockClear();
+});
+
+const at = (path: string, headers: Record<string, string> = {}, init = {}) =>
+  runMiddleware(`http://localhost:3000${path}`, { headers: { host: 'localhost:3000', ...headers }, ...init });
+/** Returns the verdict that the middleware passes to the route or page. */
+async function verdictAt(path: string, headers: Record<string, string> = {}, init = {}) {
+  const { readVerdict } = await import('#lib/idp/verdict');
+  return readVerdict((await at(path, headers, init)).headers);
+}
+const user = { user: 'user_1', issuedAt: expect.any(Number), expiresAt: expect.any(Number) };
+
+describe('API requests', () => {
+  test.each<[string, () => Record<string, string>, object]>([
+    ['a bearer token', () => bearer(token()), user],
+    ['session cookies', () => cookie(token()), user],
+    ['no credential', () => ({}), { reason: 'no-credential' }],
+    ['a bearer that is not a token', () => bearer('ak_0123456789'), { reason: 'malformed' }],
+    [
+      'an OAuth token',
+      () => bearer(tokenFor(idp, 'user_1', {}, { header: { typ: 'at+jwt' } })),
+      { reason: 'token-verification-failed' },
+    ],
+    [
+      'a token without a session id',
+      () => bearer(token('user_1', { sid: undefined })),
+      { reason: 'malformed' },
+    ],
+    ['a token with an empty user id', () => bearer(token('')), { reason: 'no-user-id' }],
+    ['a pending session', () => bearer(token('user_1', { sts: 'pending' })), { reason: 'pending-session' }],
+    [
+      'a token of another frontend',
+      () => bearer(token('user_1', { azp: 'https://x.example' })),
+      { reason: 'token-invalid-authorized-parties' },
+    ],
+    [
+      'a token without azp',
+      () => bearer(token('user_1', { azp: undefined })),
+      { reason: 'token-invalid-authorized-parties' },
+    ],
+    [
+      'cookies from another site',
+      () => ({ ...cookie(token()), 'sec-fetch-site': 'cross-site' }),
+      { reason: 'foreign-cookie' },
+    ],
+  ])('The verdict about a request with %s is $2', async (_what, headers, expected) => {
+    expect(await verdictAt('/users/v1/me', headers())).toEqual(expected);
+    // The verdict does not change when the credential is cached.
+    expect(await verdictAt('/users/v1/me', headers())).toEqual(expected);
+  });
+
+  test("The SDK's auth state in a route is the session of the request, or none", async () => {
+    const { getAuth } = await import('@clerk/nextjs/server');
+    const sessionAt = async (headers: Record<string, string>) =>
+      getAuth(
+        new NextRequest('http://localhost:3000', { headers: (await at('/users/v1/me', headers)).headers }),
+      );
+    const impersonated = bearer(token('user_1', { act: { sub: 'user_2' } }));
+    expect(await sessionAt(impersonated)).toMatchObject({ userId: 'user_1', actor: { sub: 'user_2' } });
+    expect(await sessionAt({})).toMatchObject({ userId: null, isAuthenticated: false });
+  });
+
+  test('A client cannot forge a verdict or a session, also not with the cached token of another caller', async () => {
+    const { headers } = await at('/users/v1/me', bearer(token('user_victim')));
+    const forged = Object.fromEntries([...headers].filter(([name]) => name.startsWith('x-')));
+    expect(Object.keys(forged)).toContain('x-identity-link-verdict');
+    expect(await verdictAt('/users/v1/me', forged)).toEqual({ reason: 'no-credential' });
+    expect(await verdictAt('/users/v1/me', { ...forged, ...bearer(token()) })).toEqual(user);
+  });
+
+  test('A route gets the query, the accept header and its own cookies', async () => {
+    const headers = { cookie: 'theme=dark', accept: 'text/html' };
+    const passed = await at('/users/v1/me?__clerk_handshake=x', headers);
+    expect(Object.fromEntries(passed.headers)).toMatchObject(headers);
+    expect(passed.response.headers.has('location')).toBe(false);
+  });
+
+  test('A cached session expires with its token', async () => {
+    const nearlyExpired = bearer(token('user_1', { exp: now() + 30 }));
+    expect(await verdictAt('/users/v1/me', nearlyExpired)).toEqual(user);
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 40_000 });
+    expect(await verdictAt('/users/v1/me', nearlyExpired)).toMatchObject({
+      reason: expect.stringContaining('expired'),
+    });
+    vi.useRealTimers();
+  });
+
+  test('The response to an API request forbids everything if a browser opens it as a document', async () => {
+    const { response } = await at('/users/v1/me');
+    expect(response.headers.get('content-security-policy')).toContain("default-src 'none'");
+  });
+});
+
+describe('Pages', () => {
+  const page = { accept: 'text/html', 'sec-fetch-dest': 'document' };
+
+  test.each<[string, () => Record<string, string>, object]>([
+    ['session cookies', () => cookie(token()), user],
+    ['a token without azp', () => cookie(token('user_1', { azp: undefined })), user],
+    [
+      'a token of another frontend',
+      () => cookie(token('user_1', { azp: 'https://x.example' })),
+      { reason: 'signed-out' },
+    ],
+    [
+      'a pending session of another frontend',
+      () => cookie(token('user_1', { azp: 'https://x.example', sts: 'pending' })),
+      { reason: 'signed-out' },
+    ],
+    ['a bearer token', () => ({ ...bearer(token()), 'sec-fetch-dest': 'empty' }), { reason: 'signed-out' }],
+    [
+      'forged headers',
+      () => ({ 'x-identity-link-verdict': 'x', 'sec-fetch-dest': 'empty' }),
+      { reason: 'signed-out' },
+    ],
+  ])('The verdict about a page request with %s is $2', async (_what, headers, expected) => {
+    expect(await verdictAt('/account', { ...page, ...headers() })).toEqual(expected);
+  });
+
+  test('A page gets its path and query without the parameters of a handshake', async () => {
+    const { headers } = await at('/projects?a=b&__clerk_db_jwt=x&c=d', { 'sec-fetch-dest': 'empty' });
+    expect(headers.get('x-identity-link-path')).toBe('/projects?a=b&c=d');
+  });
+
+  test('A visitor with an expired session is redirected to the provider, and a server action is not', async () => {
+    const expired = cookie(token('user_1', { exp: now() - 60, iat: now() - 120, nbf: now() - 120 }));
+    const { response } = await at('/account', { ...page, ...expired });
+    expect(new URL(response.headers.get('location') ?? '').pathname).toBe('/v1/client/handshake');
+    const action = { ...expired, 'next-action': '7f'.repeat(21), 'content-length': '2' };
+    const posted = await at('/account', { ...page, ...action }, { method: 'POST', body: '[]' });
+    expect([posted.isPassed, posted.response.headers.get('location')]).toEqual([true, null]);
+  });
+
+  test.each([
+    '?__clerk_handshake_nonce=unknown',
+    '?__clerk_handshake=not-a-token',
+    '?__clerk_handshake=eyJh.eyJz.c2ln',
+  ])(
+    'A forged handshake serves the page without a session, or redirects to the provider: %s',
+    async (query) => {
+      const { response, isPassed } = await at(`/account${query}`, page);
+      if (!isPassed) expect(response.headers.get('location')).toContain('/v1/client/handshake');
+      else expect(await verdictAt(`/account${query}`, page)).toEqual({ reason: 'signed-out' });
+      // The SDK prints the error of an unknown nonce.
+      vi.mocked(console.error).mockClear();
+    },
+  );
+
+  test('The response to a page request has no headers that describe the session or the address', async () => {
+    const { response } = await at('/?secret=1', { 'sec-fetch-dest': 'empty' });
+    expect([...response.headers.keys()].filter((name) => /^x-clerk-auth|rewrite/.test(name))).toEqual([]);
+    expect(response.headers.get('content-security-policy')).toMatch(/'nonce-[A-Za-z0-9+/=]{24}'/);
+  });
+});
+
+describe('Rejections', () => {
+  const action = { 'next-action': '7f'.repeat(21), 'content-length': '2' };
+  const form = new FormData();
+  form.set('1_$ACTION_0:0', '[');
+  form.set('$ACTION_0:0', '[');
+  test.each<[number, string, Record<string, string>, object]>([
+    [400, `/?${'a&'.repeat(101)}`, {}, {}],
+    [404, '/users/v1/me/', {}, {}],
+    [404, '/users/v1/me.rsc', {}, {}],
+    [404, '/users/v1/%6de', {}, {}],
+    [404, '/_next/image', {}, {}],
+    [404, '/users/v1/me', { 'x-nextjs-data': '1' }, {}],
+    [411, '/', { 'next-action': '7f'.repeat(21) }, { method: 'POST' }],
+    [413, '/auth/v1/register', { 'content-length': '1048577' }, { method: 'POST' }],
+    [404, '/', { ...action, 'next-action': '\x1b[31mred' }, { method: 'POST', body: '[]' }],
+    [400, '/', { ...action, origin: 'https://evil.example' }, { method: 'POST', body: '[]' }],
+    [400, '/', { ...action, origin: 'null' }, { method: 'POST', body: '[]' }],
+    [400, '/', action, { method: 'POST', body: '[' }],
+    [400, '/', { 'content-length': '9' }, { method: 'POST', body: form }],
+  ])('The middleware responds with %i: %s %j', async (status, path, headers, init) => {
+    const { response, isPassed } = await at(path, headers, init);
+    expect([isPassed, response.status]).toEqual([false, status]);
+    expect(await response.json()).toEqual({ message: expect.any(String) });
+  });
+
+  test('A server action from the own origin is passed on', async () => {
+    for (const origin of [{}, { origin: 'http://localhost:3000' }])
+      expect((await at('/', { ...action, ...origin }, { method: 'POST', body: '[]' })).isPassed).toBe(true);
+  });
+});
+
+test('A failure of the middleware is a 500 in JSON, and the log names the cause', async () => {
+  setEnvironment(undefined);
+  vi.stubEnv('IDP_SECRET_KEY', '');
+  const { response } = await at('/users/v1/me');
+  expect([response.status, await response.json()]).toEqual([500, { message: 'Internal Server Error' }]);
+  const cause = { error: expect.objectContaining({ name: 'InvalidEnvironmentError' }) };
+  expect(error).toHaveBeenCalledExactlyOnceWith(cause, 'middleware failed');
+});

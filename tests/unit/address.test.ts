@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest';
+import { isApi, rejectedStatus } from '#lib/http/address';
+
+test.each([
+  ['/users/v1/me', true],
+  ['/notes/v12', true],
+  ['/health/ready', true],
+  ['/openapi.json', true],
+  ['/', false],
+  ['/account', false],
+  ['/notes/version1', false],
+  ['/healthy', false],
+  ['/openapi.json/x', false],
+])('isApi() returns whether a path is an API path: %s, %s', (pathname, expected) => {
+  expect(isApi(pathname)).toBe(expected);
+});
+
+const statusOf = (pathname: string, { method = 'GET', query = '', contentLength = '' } = {}) =>
+  rejectedStatus({ method, pathname, query, contentLength });
+
+test.each([
+  '/users/v1/me/',
+  '/health/alive/',
+  '/users/v1/me.rsc',
+  '/users/v1/me.segments/_tree.segment.rsc',
+  '/_next/data/x/users/v1/me.json',
+  '/_next/image',
+  '/_error',
+  '/x/../users/v1/me',
+  '/x/%2e%2e/users/v1/me',
+  '/./users/v1/me',
+  '//users/v1/me',
+  '/users\\v1\\me',
+  '/users/%76%31/me',
+  '/users%2fv1/me',
+  '/users/v1/m%65',
+  '/users/v1/%zz',
+  '/users/v1/%ff',
+  'users/v1/me',
+  '*',
+  'http://localhost/users/v1/me',
+])('Another spelling of the path of a route, or an internal path of Next.js, is a 404: %s', (pathname) => {
+  expect(statusOf(pathname)).toBe(404);
+});
+
+test.each([
+  '/',
+  '/users/v1/me',
+  '/notes/v1/ada%40example.com',
+  '/notes/v1/%C3%BC',
+  '/sign-in/',
+  '/_next/static/x',
+  '/__clerk/v1/client',
+])('The path of a route, a page or a file is handled: %s', (pathname) => {
+  expect(statusOf(pathname)).toBeUndefined();
+});
+
+test('More than 100 query parameters are a 400', () => {
+  expect(statusOf('/', { query: 'a&'.repeat(99) })).toBeUndefined();
+  expect(statusOf('/', { query: 'a&'.repeat(100) })).toBe(400);
+});
+
+test('TRACE is a 405. A POST to a page without a length is a 411, and a declared body above 1 MiB a 413', () => {
+  expect(statusOf('/users/v1/me', { method: 'TRACE' })).toBe(405);
+  expect(statusOf('/account', { method: 'POST' })).toBe(411);
+  expect(statusOf('/auth/v1/register', { method: 'POST' })).toBeUndefined();
+  expect(statusOf('/account', { method: 'POST', contentLength: String(1024 * 1024) })).toBeUndefined();
+  expect(statusOf('/auth/v1/register', { method: 'POST', contentLength: String(1024 * 1024 + 1) })).toBe(413);
+});

@@ -1,0 +1,135 @@
+import { readdirSync } from 'node:fs';
+import { notFound } from 'next/navigation';
+import { NextRequest } from 'next/server';
+import { beforeEach, expect, test, vi } from 'vitest';
+import { isApi } from '#lib/http/address';
+import { HttpError } from '#lib/http/error';
+import { json, type RouteContext, type RouteHandler, route } from '#lib/http/route';
+import { log } from '#lib/log';
+import { addLogFields } from '#lib/request-log';
+import { enableTelemetry } from '#lib/telemetry/with-span';
+
+vi.mock('#lib/log', async (original) => ({
+  ...(await original<typeof import('#lib/log')>()),
+  log: { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn() },
+}));
+
+beforeEach(() => {
+  vi.clearAllMocks();
+});
+
+const call = (handler: RouteHandler<RouteContext>, path = '/x', params = {}, headers = {}) =>
+  handler(new NextRequest(`http://localhost:3000${path}`, { headers }), { params: Promise.resolve(params) });
+const throwing = (error: unknown) =>
+  route(() => {
+    throw error;
+  });
+const logged = () => vi.mocked(log.info).mock.calls[0]?.[0];
+
+test.each([
+  ['/users/v1/me', {}, 'GET /users/v1/me'],
+  ['/notes/v1/ada%40example.com', { noteId: 'ada@example.com' }, 'GET /notes/v1/[noteId]'],
+  ['/files/v1/a/b', { path: ['a', 'b'] }, 'GET /files/v1/[path]/[path]'],
+])(
+  'The log contains the pattern of the route instead of the values of its parameters: %s',
+  async (path, params, pattern) => {
+    await call(
+      route(() => json({})),
+      path,
+      params,
+    );
+    expect(logged()).toMatchObject({ route: pattern });
+  },
+);
+
+test('A route with a name logs the name instead of the path', async () => {
+  await call(
+    route(() => json({}), { name: 'unknown' }),
+    '/users/v1/ada@example.com',
+  );
+  expect(logged()).toMatchObject({ route: 'GET unknown' });
+});
+
+test('A quiet route logs at the level debug unless its handler throws', async () => {
+  await call(route(() => json({}, 503), { quiet: true }));
+  expect([vi.mocked(log.debug).mock.calls.length, vi.mocked(log.error).mock.calls.length]).toEqual([1, 0]);
+  const broken = () => {
+    throw new Error('broken');
+  };
+  await call(route(broken, { quiet: true }));
+  expect(log.error).toHaveBeenCalledWith(expect.objectContaining({ status: 500 }), 'request');
+});
+
+test('An HttpError becomes a response with its status and message', async () => {
+  const response = await call(throwing(new HttpError(413, 'Payload too large')));
+  expect([response.status, await response.json()]).toEqual([413, { message: 'Payload too large' }]);
+});
+
+test.each([new Error('connect to 10.0.0.1'), 'text', undefined, null])(
+  'Any other thrown value becomes a 500 without details: %s',
+  async (thrown) => {
+    const response = await call(throwing(thrown));
+    expect([response.status, await response.text()]).toEqual([500, '{"message":"Internal Server Error"}']);
+    expect(JSON.stringify(vi.mocked(log.error).mock.calls)).not.toContain('10.0.0.1');
+  },
+);
+
+test('A route passes the control-flow errors of Next.js through', async () => {
+  await expect(call(route(() => notFound()))).rejects.toThrow('NEXT_HTTP_ERROR_FALLBACK;404');
+});
+
+test('A response keeps its own headers and gets `cache-control: no-store` and the request id of the client', async () => {
+  const own = { 'x-own': '1', 'cache-control': 'public' };
+  const handler = route(() => new Response('text', { status: 201, headers: own }));
+  const response = await call(handler, '/x', {}, { 'x-request-id': 'req-1' });
+  expect([response.status, await response.text()]).toEqual([201, 'text']);
+  const expected = { 'x-own': '1', 'cache-control': 'no-store', 'x-request-id': 'req-1' };
+  expect(Object.fromEntries(response.headers)).toMatchObject(expected);
+  expect(response.headers.has('server-timing')).toBe(false);
+});
+
+test('The header `server-timing` and the log contain the outcomes of the cache lookup and of registrations', async () => {
+  const handler = route(() => {
+    addLogFields({ cache: 'miss', caller: 'created', reason: 'expired' });
+    addLogFields({ registered: 'existing' });
+    return json({});
+  });
+  const { headers } = await call(handler);
+  expect(headers.get('server-timing')).toBe('cache;desc=miss, caller;desc=created, registered;desc=existing');
+  expect(logged()).toEqual({
+    requestId: headers.get('x-request-id'),
+    route: 'GET /x',
+    status: 200,
+    ms: expect.any(Number),
+    cache: 'miss',
+    caller: 'created',
+    registered: 'existing',
+    reason: 'expired',
+  });
+});
+
+test('Telemetry gets the method, route, status, duration in seconds and log fields of a request', async () => {
+  const recordRequest = vi.fn();
+  const telemetry = { withSpan: (_name: string, work: () => unknown) => work(), recordRequest };
+  enableTelemetry(Object.create(telemetry));
+  const handler = route(() => {
+    addLogFields({ cache: 'hit' });
+    return json({}, 404);
+  });
+  await call(handler, '/notes/v1/42', { noteId: '42' });
+  expect(recordRequest).toHaveBeenCalledExactlyOnceWith({
+    method: 'GET',
+    route: '/notes/v1/[noteId]',
+    status: 404,
+    seconds: expect.any(Number),
+    logFields: { cache: 'hit' },
+  });
+});
+
+const files = readdirSync('app', { recursive: true, encoding: 'utf8' });
+test.each(files.filter((file) => /(?:^|\/)route\.ts$/.test(file) && !file.startsWith('api-not-found')))(
+  'The path of app/%s is an API path, so the middleware checks the origin of session cookies',
+  (file) => {
+    expect(isApi(`/${file.replace(/\/route\.ts$/, '')}`)).toBe(true);
+  },
+);
