@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { text } from '#lib/api/text';
-import { defineEvent, type EventHandlers } from '#lib/events';
+import { defineEvent } from '#lib/events';
+import type { EventHandlers } from '#lib/webhook';
 
 // Event handlers of an example application that stores the first name of each user in a table `profiles`.
 

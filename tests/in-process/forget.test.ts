@@ -39,7 +39,7 @@ const forget = (user: string, meanwhile: () => Promise<unknown> = async () => un
   forgetUser(user, days, meanwhile);
 /** Resolves the id of a user with a session token that was issued at this time (seconds since 1970). */
 async function resolve(user: string, issuedAt = 0): Promise<string> {
-  const userId = await resolveUserId(user, () => issuedAt);
+  const userId = await resolveUserId(user, issuedAt);
   if (userId === undefined) throw new Error('The user is forgotten');
   return userId;
 }

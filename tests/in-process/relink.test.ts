@@ -26,7 +26,7 @@ const loadProcess = () =>
     ]);
     return {
       register: register.registerByIdentityProviderUserId,
-      guard: (user: string, issuedAt = 0) => ids.resolveUserId(user, () => issuedAt),
+      guard: (user: string, issuedAt = 0) => ids.resolveUserId(user, issuedAt),
       insertLinks: links.insertLinks,
       linkMany: links.linkMany,
       deleteLink: rows.deleteLink,

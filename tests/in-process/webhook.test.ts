@@ -12,7 +12,7 @@ const loadProcess = () =>
   importAsProcess(async () => {
     const [webhook, log, { defineEvent }] = await Promise.all([
       import('#lib/webhook'),
-      import('#lib/log'),
+      import('#lib/request-log'),
       import('#lib/events'),
     ]);
     /** Passes a signed event to `receiveWebhook` and returns the log fields that `receiveWebhook` adds. */
@@ -89,14 +89,16 @@ const User = z.object({ id: z.string() });
 
 test('A handler runs once for concurrent deliveries of a message to two processes', async () => {
   let runs = 0;
-  const handlers = {
-    'user.updated': defineEvent(User, async () => {
-      runs += 1;
-    }),
+  const deliverTo = (process: typeof elsewhere) => {
+    const handlers = {
+      'user.updated': process.defineEvent(User, async () => {
+        runs += 1;
+      }),
+    };
+    return process.receive('user.updated', 'user_h', { handlers });
   };
-  const outcomes = await Promise.all(
-    [receive, elsewhere.receive, receive].map((deliver) => deliver('user.updated', 'user_h', { handlers })),
-  );
+  const one = { receive, defineEvent };
+  const outcomes = await Promise.all([one, elsewhere, one].map(deliverTo));
   expect(runs).toBe(1);
   expect(outcomes.map(({ handler }) => handler).sort()).toEqual(['completed', 'repeated', 'repeated']);
 });
