@@ -4,25 +4,34 @@ import { registerByIdentityProviderUserId } from './register';
 import { addLogFields } from './request-log';
 import { withSpan } from './telemetry/with-span';
 
-async function readOrRegister(identityProviderUserId: string, issuedAt: number | undefined) {
+interface Resolved {
+  readonly userId: string;
+  readonly cache: 'hit' | 'miss' | 'bypass';
+  caller?: 'created' | 'existing';
+}
+
+async function readOrRegister(
+  identityProviderUserId: string,
+  issuedAt: number | undefined,
+): Promise<Resolved | undefined> {
   const cached = await withSpan(
     'cache read',
     () => readCachedUserId(identityProviderUserId),
     ({ outcome }) => outcome,
   );
-  if (cached.outcome === 'hit') return { userId: cached.userId, cache: cached.outcome };
+  if (cached.outcome === 'hit') return { userId: cached.userId, cache: 'hit' };
   const registration = await registerByIdentityProviderUserId(identityProviderUserId, issuedAt);
   if (registration === undefined) return undefined;
   const { userId, created } = registration;
-  addLogFields({ caller: created ? 'created' : 'existing' });
+  const caller = created ? 'created' : 'existing';
   // Writing to a cache that has just failed would make this request wait a second time.
-  if (cached.outcome === 'error') return { userId, cache: 'bypass' } as const;
+  if (cached.outcome === 'error') return { userId, cache: 'bypass', caller };
   await withSpan(
     'cache write',
     () => cacheUserId(identityProviderUserId, userId),
     (outcome) => outcome,
   );
-  return { userId, cache: cached.outcome };
+  return { userId, cache: 'miss', caller };
 }
 
 /** Only a token from after the deletion links a forgotten user again, so requests share a lookup only if their tokens do. */
@@ -41,6 +50,10 @@ export async function resolveUserId(
   issuedAt: number | undefined,
 ): Promise<string | undefined> {
   const resolved = await sharedReadOrRegister(identityProviderUserId, issuedAt);
-  if (resolved) addLogFields({ cache: resolved.cache });
-  return resolved?.userId;
+  if (resolved === undefined) return undefined;
+  const { userId, ...logFields } = resolved;
+  addLogFields(logFields);
+  // Only one of the requests that share a registration logs that the user is new.
+  if (resolved.caller) resolved.caller = 'existing';
+  return userId;
 }

@@ -6,7 +6,7 @@ export const isApi = (pathname: string): boolean => API.test(pathname);
 
 /** Paths that Next.js would serve as another spelling of a route, and its internal paths. */
 const ALIAS =
-  /\.rsc$|\.segments\/|\/(?:\.|%2e){1,2}(?:\/|$)|\/\/|\\|^\/_(?!next\/static\/|_clerk\/)|%(?:[46][1-9a-f]|[57][\da]|3\d|2[def]|5[cf]|7e)/i;
+  /\.rsc$|\.segments\/|\/(?:\.|%2e){1,2}(?:\/|$)|\/\/|[\\#]|^\/_(?!next\/static\/|_clerk\/)|%(?:[46][1-9a-f]|[57][\da]|3\d|2[def]|5[cf]|7e)/i;
 const MAX_PARAMETERS = 100;
 const MAX_BODY_BYTES = 1024 * 1024;
 

@@ -26,15 +26,19 @@ const signedOut = (reason: string): AuthState => [
   [VERDICT, signVerdict({ reason })],
 ];
 
-/** Returns the auth state in a response of the SDK's middleware. */
+const warn = rateLimitedWarning('credential not verified');
+
+/** Returns the auth state in a response of the SDK's middleware. Logs a warning if the SDK could not get the public keys. */
 function authStateIn({ headers }: Response): AuthState {
   const state = [...headers].flatMap(([name, value]) => {
     const [, forwarded] = FORWARDED.exec(name) ?? [];
     return forwarded === undefined ? [] : [[forwarded, value] as const];
   });
   if (state.some(([name, value]) => name === 'x-clerk-auth-status' && value === 'signed-in')) return state;
-  const reason = headers.get('x-clerk-auth-reason') ?? '';
-  return signedOut(REASON.test(reason) ? reason : 'not-verified');
+  const word = headers.get('x-clerk-auth-reason') ?? '';
+  const reason = REASON.test(word) ? word : 'not-verified';
+  if (/^(?:jwk-(?!kid-mismatch)|unexpected-error)/.test(reason)) warn({ reason });
+  return signedOut(reason);
 }
 
 /** Returns when the token of a verified session expires, in milliseconds since 1970. Returns 0 without a user. */
@@ -51,7 +55,6 @@ function expiryOf(state: AuthState): number {
  * state depends only on the credential. Rejections are not cached.
  */
 export function authenticator(sdk: NextMiddleware) {
-  const warn = rateLimitedWarning('credential not verified');
   const verified = new LRUCache<string, AuthState>({
     max: MAX_SESSIONS,
     // Reads the wall clock at each lookup, because timers and the monotonic clock stop while a serverless function is suspended.

@@ -30,7 +30,7 @@ export function verdictOf(session: SdkSession): Verdict {
   const { isAuthenticated, userId, sessionId, sessionStatus, sessionClaims } = session;
   if (sessionStatus === 'pending') return { reason: 'pending-session' };
   if (!isAuthenticated) return { reason: 'signed-out' };
-  if (!sessionId) return { reason: 'malformed' };
+  if (typeof sessionId !== 'string' || sessionId === '') return { reason: 'malformed' };
   if (!isIdentityProviderUserId(userId)) return { reason: 'no-user-id' };
   return { user: userId, issuedAt: sessionClaims?.iat, expiresAt: sessionClaims?.exp };
 }

@@ -83,17 +83,6 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     expect(headers.get('location')).toMatch(SIGN_IN);
   });
 
-  test('An unknown handshake nonce has no effect if the session token is valid', async () => {
-    const { cookie: cookies } = cookie(token());
-    for (const [query, header] of [
-      ['?__clerk_handshake_nonce=nonce_unknown', cookies],
-      ['', `${cookies}; __clerk_handshake_nonce=nonce_unknown`],
-    ]) {
-      const { status } = await visit(`${service.url}/account${query}`, { cookie: header ?? '' });
-      expect(status).toBe(200);
-    }
-  });
-
   test('A handshake does not sign the user in if the provider returns a session token of a party that is not authorized', async () => {
     const foreign = token({ azp: 'https://blog.example.com' });
     backendApi.handler = (_request, response) => {

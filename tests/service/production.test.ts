@@ -26,25 +26,4 @@ describe.each(['test', 'live'] as const)('A production service with %s keys', as
     expect(String(body)).not.toMatch(/127\.0\.0\.1|\/__clerk/);
     expect(headers.get('content-security-policy')).toContain(`connect-src 'self' ${INSTANCE[keys]} `);
   });
-
-  test.each([
-    ['', { authorization: 'Bearer ak_0123456789' }],
-    ['', { authorization: 'Bearer mt_0123456789' }],
-    ['?__clerk_redirect_url=https%3A%2F%2Fevil.example%2F', { cookie: '__clerk_db_jwt=dvb_x' }],
-    ['?__clerk_handshake=x', {}],
-    ['?__clerk_handshake_nonce=x', {}],
-    ['', { cookie: '__refresh_x=y; __session=z' }],
-  ])(
-    'A request to the path of the Frontend API proxy gets a 404 without SDK headers, and causes no redirect or Backend API call: %s %j',
-    async (query, headers) => {
-      const { status, headers: received } = await send(`${service.url}/__clerk/x${query}`, {
-        headers: { accept: 'text/html', 'sec-fetch-dest': 'document', ...headers },
-      });
-      expect(status).toBe(404);
-      expect(
-        [...received.keys()].filter((name) => name === 'location' || name.startsWith('x-clerk')),
-      ).toEqual([]);
-      expect(backendApi.calls).toEqual([]);
-    },
-  );
 });
