@@ -32,6 +32,8 @@ const REQUEST_MS = 10_000;
 const SILENCE_MS = 20_000;
 /** Maximum duration of a shutdown. It is below 10 s, because platforms send SIGKILL after 10 s. */
 const SHUTDOWN_MS = 9_000;
+/** Time after SIGTERM in which the process still accepts connections. Each response closes its connection. */
+const DRAIN_MS = 1_000;
 
 const projectFolder = path.dirname(import.meta.dirname);
 const buildFolder = path.resolve(process.env['NEXT_DIST_DIR'] ?? import.meta.dirname);
@@ -120,12 +122,11 @@ process.on('SIGTERM', async () => {
   if (!beginShutdown()) return;
   setTimeout(() => process.exit(0), SHUTDOWN_MS).unref();
   for (const response of responses) response.shouldKeepAlive = false;
-  // Connections that clients opened shortly before the shutdown still arrive.
-  await pause(100);
-  const closed = new Promise((resolve) => server.close(resolve));
-  const timer = setInterval(() => server.closeIdleConnections(), 200);
-  await closed;
-  clearInterval(timer);
+  // Accepts requests until load balancers and clients have learned of the shutdown.
+  await pause(DRAIN_MS);
+  server.close();
+  while (responses.size > 0) await pause(50);
+  server.closeAllConnections();
   await closeDependencies();
   process.exit(0);
 });

@@ -56,7 +56,7 @@ describe('POST /auth/v1/register', () => {
       headers: { 'x-request-id': 'trace-2' },
     });
     expect(encoded.headers.get('x-request-id')).toBe('trace-2');
-    const line = '"requestId":"trace-2","route":"GET /auth","status":404';
+    const line = '"requestId":"trace-2","route":"none","status":404';
     await expect.poll(() => service.linesWith(line)).toHaveLength(1);
     for (const id of ['a'.repeat(65), 'with space', '<script>']) {
       expect((await withId(id)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);

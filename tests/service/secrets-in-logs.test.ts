@@ -136,7 +136,7 @@ describe('After three rounds of hostile traffic (with all dependencies, without 
     time: z.iso.datetime(),
     requestId: z.string().regex(/^[A-Za-z0-9_.:-]{1,64}$/),
     // The route is `none` if the received bytes are not a valid HTTP request.
-    route: z.string().regex(/^(?:(?:GET|POST|OPTIONS|PUT|PATCH|DELETE|HEAD) \/|none$)/),
+    route: z.string().regex(/^(?:(?:GET|POST|OPTIONS|PUT|PATCH|DELETE|HEAD) (?:\/|unknown$)|none$)/),
     status: z.int().min(200).max(599),
     ms: z.int().min(0),
     cache: z.enum(['hit', 'miss', 'bypass']).optional(),
@@ -147,6 +147,7 @@ describe('After three rounds of hostile traffic (with all dependencies, without 
       .regex(/^[a-z-]+$/)
       .optional(),
     eventType: z.string().max(64).optional(),
+    eventAgeMs: z.int().optional(),
     messageId: z.string().max(64).optional(),
     error: z.record(z.string(), z.unknown()).optional(),
     msg: z.literal('request'),
