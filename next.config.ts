@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { NextConfig } from 'next';
 import { PHASE_PRODUCTION_BUILD } from 'next/constants.js';
+import './lib/idp/sdk-environment.ts';
 
 /** Headers of every response. middleware.ts sets the Content-Security-Policy, whose nonce differs in each response. */
 const securityHeaders = {

@@ -29,18 +29,52 @@ function isSigningSecret(secret: string): boolean {
   return bytes >= MIN_SIGNING_SECRET_BYTES && bytes <= MAX_SIGNING_SECRET_BYTES;
 }
 
-function isOrigin(value: string): boolean {
-  return URL.canParse(value) && new URL(value).origin === value;
+/** An origin of a browser extension or of a desktop or mobile shell. `URL` does not return the origin of such a scheme. */
+const CUSTOM_ORIGIN = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[^/?#@\s]+$/;
+
+/** Returns what is wrong with an origin. Browsers send origins in exactly one spelling. */
+function problemOfOrigin(value: string): string | undefined {
+  if (value.includes(',')) return 'must be separated by spaces, not by commas';
+  if (value.endsWith('/')) return 'must contain origins without a slash at the end';
+  if (/[A-Z]/.test(value)) return 'must contain origins in lower case';
+  if (/^(?:https:.*:443|http:.*:80)$/.test(value)) return 'must contain origins without the default port';
+  const isOrigin = CUSTOM_ORIGIN.test(value) || (URL.canParse(value) && new URL(value).origin === value);
+  return isOrigin ? undefined : 'must contain origins (https://app.example.com), separated by spaces';
 }
 
-const url = (protocols: RegExp, problem: string) =>
-  required.check(
-    z.refine((value) => {
-      if (!URL.canParse(value)) return false;
-      const { protocol, hostname } = new URL(value);
-      return protocols.test(protocol) && hostname !== '';
-    }, problem),
-  );
+function readOrigins(text: string): ParseResult<string[]> {
+  const origins = text.split(/\s+/);
+  const [problem] = origins.flatMap((origin) => problemOfOrigin(origin) ?? []);
+  return problem === undefined ? { value: origins } : { problem };
+}
+
+function readSigningSecrets(text: string): ParseResult<string[]> {
+  const secrets = text.split(/\s+/);
+  if (secrets.every(isSigningSecret)) return { value: secrets };
+  const bytes = `${MIN_SIGNING_SECRET_BYTES} to ${MAX_SIGNING_SECRET_BYTES} bytes`;
+  return { problem: `must contain signing secrets (whsec_…) of ${bytes}, separated by spaces` };
+}
+
+/** Checks a connection string. A Unix socket has no host in the URL, but a parameter `host`. */
+function readDatabaseUrl(value: string): ParseResult<string> {
+  const parsable = value.replace('@/', '@localhost/');
+  if (!/^postgres(?:ql)?:/.test(value) || !URL.canParse(parsable))
+    return { problem: 'must be a postgresql:// URL' };
+  const { hostname, searchParams } = new URL(parsable);
+  const hasHostname = parsable === value && hostname !== '';
+  if (!hasHostname && !searchParams.has('host'))
+    return { problem: 'must be a postgresql:// URL with a host' };
+  if ((searchParams.get('schema') ?? 'public') !== 'public')
+    return { problem: 'must not name a schema, because the tables of the service are in the schema public' };
+  return { value };
+}
+
+const httpUrl = required.check(
+  z.refine(
+    (value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol),
+    'must be an https:// or http:// URL',
+  ),
+);
 
 /** Returns true for the host names of this machine. */
 export const isLoopback = (hostname: string): boolean =>
@@ -54,14 +88,6 @@ const loopbackUrl = required.check(
     return protocol === 'http:' && isLoopback(hostname) && port !== '';
   }, 'must be an http:// URL with a port on this machine: only the local stack sets this variable'),
 );
-
-const listOf = (isValid: (item: string) => boolean, problem: string) =>
-  z
-    .pipe(
-      required,
-      z.transform((value: string) => value.split(/\s+/)),
-    )
-    .check(z.refine((items) => items.every(isValid), problem));
 
 const wholeNumber = (pattern: RegExp, fallback: number, range: string) =>
   z._default(
@@ -90,16 +116,11 @@ export const variables = z.object({
     z.regex(/^sk_(?:test|live)_[\x21-\x7e]{10,}$/, 'must be a secret key (sk_test_… or sk_live_…)'),
   ),
   IDP_PUBLISHABLE_KEY: parsedBy(readPublishableKey),
-  IDP_WEBHOOK_SIGNING_SECRET: listOf(
-    isSigningSecret,
-    `must contain signing secrets (whsec_…) of ${MIN_SIGNING_SECRET_BYTES} to ${MAX_SIGNING_SECRET_BYTES} bytes, separated by spaces`,
-  ),
+  IDP_WEBHOOK_SIGNING_SECRET: parsedBy(readSigningSecrets),
   IDP_JWT_KEY: z.optional(parsedBy(parsePublicKey)),
-  IDP_AUTHORIZED_PARTIES: z.optional(
-    listOf(isOrigin, 'must contain origins (https://app.example.com), separated by spaces'),
-  ),
-  DATABASE_URL: url(/^postgres(?:ql)?:$/, 'must be a postgresql:// URL'),
-  KV_REST_API_URL: url(/^https?:$/, 'must be an https:// or http:// URL'),
+  IDP_AUTHORIZED_PARTIES: z.optional(parsedBy(readOrigins)),
+  DATABASE_URL: parsedBy(readDatabaseUrl),
+  KV_REST_API_URL: httpUrl,
   KV_REST_API_TOKEN: required.check(
     z.regex(PRINTABLE, 'must contain only printable ASCII characters without spaces'),
   ),

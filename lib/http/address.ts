@@ -30,6 +30,9 @@ export const REJECTIONS = {
   431: 'Request header fields too large',
 } as const;
 
+/** Returns a host without a default port, which the origin of a browser does not contain. */
+export const withoutDefaultPort = (host: string): string => host.replace(/:(?:80|443)$/, '');
+
 function isDecodable(pathname: string): boolean {
   try {
     return decodeURIComponent(pathname).startsWith('/');

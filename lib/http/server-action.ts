@@ -1,4 +1,5 @@
 import type { NextRequest } from 'next/server';
+import { withoutDefaultPort } from './address';
 
 /** The format of a server action's id in Next.js. */
 const ACTION_ID = /^[0-9a-f]{40,64}$/;
@@ -22,7 +23,8 @@ export async function rejectedActionStatus(request: NextRequest): Promise<400 | 
   const id = headers.get('next-action');
   if (id !== null && !ACTION_ID.test(id)) return 404;
   const origin = headers.get('origin');
-  const hosts = [headers.get('x-forwarded-host')?.split(',')[0]?.trim(), headers.get('host')];
+  const forwarded = headers.get('x-forwarded-host')?.split(',')[0]?.trim();
+  const hosts = [forwarded, headers.get('host')].map((host) => withoutDefaultPort(host ?? ''));
   if (origin !== null && !(URL.canParse(origin) && hosts.includes(new URL(origin).host))) return 400;
   return checkArguments(request).then(
     () => undefined,

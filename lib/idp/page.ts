@@ -1,6 +1,7 @@
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { withTimeout } from '../concurrency/with-timeout';
 import { describeError } from '../errors/describe-error';
+import { withoutDefaultPort } from '../http/address';
 import { rateLimitedWarning } from '../log';
 import { clientHeaders, cookieHeader, parseCookies } from './credential';
 import { PAGE_PATH } from './verdict';
@@ -26,6 +27,9 @@ function sanitize(request: NextRequest): NextRequest {
   if (!url.searchParams.getAll('__clerk_handshake').every((token) => HANDSHAKE_TOKEN.test(token)))
     url.searchParams.delete('__clerk_handshake');
   headers.delete('authorization');
+  // Next.js compares this header with the origin of a server action, and the SDK redirects the browser back to this host.
+  const forwarded = headers.get('x-forwarded-host');
+  if (forwarded) headers.set('x-forwarded-host', withoutDefaultPort(forwarded));
   if ((headers.get('next-router-state-tree')?.length ?? 0) > MAX_STATE_LENGTH)
     headers.delete('next-router-state-tree');
   const cookies = parseCookies(headers).filter(

@@ -1,17 +1,17 @@
 /**
- * Copies the identity provider's keys to the variables that its SDK reads. Import this module for its side effect, before any
- * module of the SDK. A missing key is not an error here, because a build needs no keys. The start-up check reports a missing
- * key.
+ * Decides which variables the provider's SDK sees: the keys under the names of the SDK, and the addresses that the local stack
+ * sets. Removes all others, because a variable of another project, such as NEXT_PUBLIC_CLERK_IS_SATELLITE, would make every
+ * request fail. Import this module for its side effect, before any module of the SDK. next.config.ts imports it too, because a
+ * build inlines NEXT_PUBLIC_ variables. A missing key is not an error here, because a build needs no keys.
  */
-const sdkNames = {
-  IDP_SECRET_KEY: 'CLERK_SECRET_KEY',
-  IDP_PUBLISHABLE_KEY: 'NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY',
-} as const;
+for (const name of Object.keys(process.env))
+  if (/^(?:NEXT_PUBLIC_)?CLERK_(?!F?API_URL$)/.test(name)) delete process.env[name];
 
-for (const [ours, theirs] of Object.entries(sdkNames)) {
-  const value = process.env[ours]?.trim();
-  if (value) process.env[theirs] = value;
-}
+const keys = {
+  CLERK_SECRET_KEY: process.env['IDP_SECRET_KEY']?.trim(),
+  NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY: process.env['IDP_PUBLISHABLE_KEY']?.trim(),
+};
+for (const [name, value] of Object.entries(keys)) if (value) process.env[name] = value;
 
 // By default, if the service runs on a `vercel.app` host with the keys of a production instance, the SDK sends Frontend API
 // requests of browsers to `/__clerk` of that host. Only the local stack serves `/__clerk`.

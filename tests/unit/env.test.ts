@@ -94,7 +94,43 @@ describe('The environment', () => {
     expect(problemsOf(keys)).toBe('');
   });
 
-  test.each(['postgres://u:p@host/db', 'postgresql://host/db'])('DATABASE_URL accepts %s', (DATABASE_URL) => {
+  test.each([
+    ['https://a.example/', 'must contain origins without a slash at the end'],
+    ['https://a.example,https://b.example', 'must be separated by spaces, not by commas'],
+    ['https://App.example', 'must contain origins in lower case'],
+    ['https://a.example:443', 'must contain origins without the default port'],
+    ['capacitor://localhost/path', 'must contain origins (https://app.example.com), separated by spaces'],
+  ])('The message about the authorized party %s names the mistake', (origin, problem) => {
+    expect(problemsOf({ IDP_AUTHORIZED_PARTIES: origin })).toContain(`IDP_AUTHORIZED_PARTIES ${problem}`);
+  });
+
+  test.each([
+    'chrome-extension://abcdefghijklmnopabcdefghijklmnop',
+    'moz-extension://0b7f4d1c-2f5e-4d6f-9a4e-0c7f2a1b3c4d',
+    'capacitor://localhost',
+    'tauri://localhost',
+    'my-app://renderer',
+    'http://localhost:3000',
+  ])(
+    'The origin of a browser extension, a shell or a local frontend is an authorized party: %s',
+    (origin) => {
+      expect(problemsOf({ IDP_AUTHORIZED_PARTIES: origin })).toBe('');
+    },
+  );
+
+  test.each([
+    ['postgresql:///app', 'must be a postgresql:// URL with a host'],
+    ['postgresql://u:p@host/app?schema=app', 'must not name a schema'],
+  ])('DATABASE_URL rejects %s with the reason', (DATABASE_URL, problem) => {
+    expect(problemsOf({ DATABASE_URL })).toContain(`DATABASE_URL ${problem}`);
+  });
+
+  test.each([
+    'postgres://u:p@host/db',
+    'postgresql://host/db',
+    'postgresql://host/db?schema=public',
+    'postgresql://user@/db?host=/cloudsql/instance',
+  ])('DATABASE_URL accepts %s', (DATABASE_URL) => {
     expect(problemsOf({ DATABASE_URL })).toBe('');
   });
 
