@@ -6,17 +6,16 @@ import { fakeStorage } from '../model/fake-storage';
 const { database } = await startInProcess();
 const real = await importAsProcess(async () => ({
   ...(await import('#lib/linking/links')),
-  ...(await import('#lib/linking/forgotten')),
   ...(await import('#lib/users/rows')),
   ...(await import('#lib/users/relink')),
   ...(await import('#lib/errors/sql-state')),
 }));
 const fake = fakeStorage(async (_name, statement) => statement());
 
-type Names = 'linkedUserIds' | 'insertLinks' | 'forgottenUntil' | 'findLinks' | 'deleteLink';
+type Names = 'findLink' | 'insertLink' | 'isForgotten' | 'findLinks' | 'deleteLink';
 type Storage = Pick<typeof real, Names> & { readonly move: (from: string, to: string) => Promise<void> };
 const FAKE: Storage = {
-  ...{ ...fake.links, ...fake.forgotten, ...fake.rows },
+  ...{ ...fake.links, ...fake.rows },
   move: async (from, to) => fake.move(from, to),
 };
 const REAL: Storage = {
@@ -39,14 +38,14 @@ async function resultsOf(storage: Storage, operations: readonly Operation[]) {
   const results: unknown[] = [];
   for (const [name, id, to] of operations) {
     if (name === 'find') {
-      results.push(ids.indexOf((await storage.linkedUserIds([id])).get(id) ?? ''));
-      results.push((await storage.forgottenUntil([id])).size);
+      results.push(ids.indexOf((await storage.findLink(id)) ?? ''));
+      results.push(await storage.isForgotten(id));
       const links = await storage.findLinks(id);
       results.push(links.map((link) => [ids.indexOf(link.userId), real.allIdsOf(link).sort()]));
     } else if (name === 'insert') {
-      const inserted = await storage.insertLinks([id]).catch(real.sqlStateOf);
-      if (Array.isArray(inserted)) ids.push(...inserted);
-      results.push(Array.isArray(inserted) ? inserted.length : inserted);
+      const inserted = await storage.insertLink(id).catch(real.sqlStateOf);
+      if (inserted?.includes('-')) ids.push(inserted);
+      results.push(inserted?.includes('-') ? 'inserted' : inserted);
     } else if (name === 'delete') results.push([...(await storage.deleteLink(id, 30))].sort());
     else await storage.move(id, to);
   }

@@ -54,19 +54,16 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
   }
 
   return {
-    /** lib/linking/links.ts. The fakes take one id. */
+    /** lib/linking/links.ts */
     links: {
       linkedUserIds: ([id = '']: readonly string[]) =>
         schedule('find', () => {
           const row = findRow(id);
           return new Map(row === undefined ? [] : [[id, row.userId]]);
         }),
-      insertLinks: ([id = '']: readonly string[]) => schedule('insert', () => insert(id)),
-    },
-    /** lib/linking/forgotten.ts */
-    forgotten: {
-      forgottenUntil: ([id = '']: readonly string[]) =>
-        schedule('find forgotten', () => new Map(forgotten.has(id) ? [[id, 1]] : [])),
+      findLink: (id: string) => schedule('find', () => findRow(id)?.userId),
+      insertLink: (id: string) => schedule('insert', () => insert(id)[0]),
+      isForgotten: (id: string) => schedule('find forgotten', () => forgotten.has(id)),
     },
     /** lib/users/rows.ts */
     rows: {

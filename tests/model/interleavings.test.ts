@@ -32,7 +32,6 @@ vi.mock('#lib/linking/links', async (original) => ({
   ...(await original<typeof import('#lib/linking/links')>()),
   ...storage.links,
 }));
-vi.mock('#lib/linking/forgotten', () => storage.forgotten);
 vi.mock('#lib/users/rows', async (original) => ({
   ...(await original<typeof import('#lib/users/rows')>()),
   ...storage.rows,
@@ -50,7 +49,7 @@ vi.mock('#lib/storage/kv', () => ({
 }));
 vi.mock('#lib/env', async (original) => ({
   ...(await original<typeof import('#lib/env')>()),
-  environment: () => ({ USER_ID_CACHE_TTL_SECONDS: 600 }),
+  userIdCacheSeconds: () => 600,
 }));
 
 /**
@@ -66,13 +65,13 @@ type Result = Promise<{ readonly userId: string; readonly created: boolean } | u
 
 async function loadProcess() {
   vi.resetModules();
-  const { withLogFields } = await import('#lib/log');
+  const { withLogFields } = await import('#lib/request-log');
   const { resolveUserId } = await import('#lib/user-id');
   const { registerByIdentityProviderUserId } = await import('#lib/register');
   const { forget } = await import('#lib/users/forget');
   const guard = async (id: string): Result => {
     const fields: RequestLogFields = {};
-    const userId = await withLogFields(fields, () => resolveUserId(id, () => undefined));
+    const userId = await withLogFields(fields, () => resolveUserId(id, undefined));
     return userId === undefined ? undefined : { userId, created: fields.caller === 'created' };
   };
   return {
