@@ -1,5 +1,8 @@
-/** A version segment, as in `/users/v1/me`, the health checks and the OpenAPI document. */
-const API = /\/v\d+(?:\/|$)|^\/health\/|^\/openapi\.json$/;
+/**
+ * A version segment, as in `/users/v1/me`, the health checks and the OpenAPI document. Below `/__clerk`, the local stack proxies
+ * the provider's own API.
+ */
+const API = /^(?!\/__clerk\/).*\/v\d+(?:\/|$)|^\/health\/|^\/openapi\.json$/;
 
 /** Returns true for paths of the API, whose responses are JSON. Every other path is a page. */
 export const isApi = (pathname: string): boolean => API.test(pathname);

@@ -11,6 +11,7 @@ test.each([
   ['/notes/version1', false],
   ['/healthy', false],
   ['/openapi.json/x', false],
+  ['/__clerk/v1/client', false],
 ])('isApi() returns whether a path is an API path: %s, %s', (pathname, expected) => {
   expect(isApi(pathname)).toBe(expected);
 });
