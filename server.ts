@@ -7,8 +7,7 @@ import { parseArgs } from 'node:util';
 import nextEnv from '@next/env';
 import { beginShutdown, closeDependencies, isShuttingDown } from './lib/concurrency/shutdown-state';
 import { REJECTIONS, rejectedStatus } from './lib/http/address';
-import { log } from './lib/log';
-import { requestIdOf } from './lib/request-log';
+import { log, requestIdOf } from './lib/log';
 
 /**
  * `npm start`: serves the production build. `-p` or PORT sets the port (default 3000), and `-H` sets the host name. On

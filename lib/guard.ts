@@ -2,7 +2,7 @@ import type { NextRequest } from 'next/server';
 import { HttpError } from './http/error';
 import { type RouteContext, type RouteHandler, route } from './http/route';
 import { readVerdict, rejectPage } from './idp/verdict';
-import { addLogFields } from './request-log';
+import { addLogFields } from './log';
 import { withSpan } from './telemetry/with-span';
 import { resolveUserId } from './user-id';
 

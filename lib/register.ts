@@ -1,5 +1,5 @@
-import { retryOnConflict } from './concurrency/retry-on-conflict';
 import { withTimeout } from './concurrency/with-timeout';
+import { retryOnConflict } from './errors/sql-state';
 import { findLink, insertLink, isForgotten } from './linking/links';
 import { withSpan } from './telemetry/with-span';
 

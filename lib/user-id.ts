@@ -1,7 +1,7 @@
 import { singleFlight } from './concurrency/single-flight';
 import { cacheUserId, readCachedUserId } from './linking/user-id-cache';
+import { addLogFields } from './log';
 import { registerByIdentityProviderUserId } from './register';
-import { addLogFields } from './request-log';
 import { withSpan } from './telemetry/with-span';
 
 interface Resolved {

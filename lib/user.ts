@@ -2,7 +2,7 @@ import { headers } from 'next/headers';
 import { cache } from 'react';
 import { type AuthenticatedContext, resolveContext } from './guard';
 import { redirectToSignIn } from './idp/sign-in';
-import { logUserLookup } from './request-log';
+import { logUserLookup } from './log';
 
 /**
  * Returns both ids of the user of the current page, server action or route. Returns undefined without a verified session, and

@@ -2,9 +2,9 @@ import { Webhook } from 'svix';
 import { signingSecrets } from './env';
 import { limitBody, parseJson } from './http/body';
 import { HttpError } from './http/error';
-import { isIdentityProviderUserId } from './identity-provider-user-id';
+import { isIdentityProviderUserId } from './api/identity-provider-user-id';
+import { addLogFields } from './log';
 import { outcomeOf, registerByIdentityProviderUserId } from './register';
-import { addLogFields } from './request-log';
 import { withSpan } from './telemetry/with-span';
 
 /** Message of the 400 for every signature error. It does not state which check failed. */
@@ -102,6 +102,5 @@ export async function receiveWebhook(
   const isRegistered = type !== 'user.created' || (await registerUser(data));
   if (isRegistered && Object.hasOwn(handlers, type))
     await handlers[type]?.(data, { ...delivery, occurredAt });
-  if (typeof time === 'number') addLogFields({ eventAgeMs: Date.now() - time });
   return { received: true, eventType: type };
 }

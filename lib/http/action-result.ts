@@ -1,4 +1,4 @@
-import type { Issue } from './schema';
+import type { Issue } from '../api/standard-schema';
 
 /** Result of a server action that `guardAction` creates. A component reads the result with `useActionState`. */
 export type ActionResult<T> =

@@ -1,6 +1,6 @@
 import type { NextRequest } from 'next/server';
-import type { RequestLogFields } from '../log';
-import { logRequest, requestIdOf, withLogFields } from '../request-log';
+import { logRequest, requestIdOf, withLogFields } from '../log';
+import type { RequestLogFields } from '../telemetry/with-span';
 import { HttpError } from './error';
 
 /** Returns a JSON response. `route` adds the headers that every response has. */

@@ -1,6 +1,6 @@
 import { v7 as uuidV7 } from 'uuid';
 import * as z from 'zod/mini';
-import { retryOnConflict } from '../concurrency/retry-on-conflict';
+import { retryOnConflict } from '../errors/sql-state';
 import { forgottenUntil } from './forgotten';
 
 /** Loads the database client on first use, because a process that finds its users in the cache never needs it. */

@@ -1,6 +1,5 @@
 import type { Meter } from '@opentelemetry/api';
-import type { RequestLogFields } from '../log';
-import type { CompletedRequest, SpanOutcomes } from './with-span';
+import type { CompletedRequest, RequestLogFields, SpanOutcomes } from './with-span';
 
 /** Bucket boundaries for requests, from the OpenTelemetry semantic conventions for HTTP. */
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];

@@ -1,5 +1,20 @@
-import { type RequestLogFields, setSpanIds } from '../log';
 import { processState } from '../process-state';
+
+/** Fields of a request's log line besides id, route, status and duration. */
+export interface RequestLogFields {
+  /** Result of the lookup of the caller's internal id in the cache. `bypass` means that the cache call failed. */
+  cache?: 'hit' | 'miss' | 'bypass';
+  /** Result of the registration that the guard ran for the caller. Absent if the cache contained the caller's id. */
+  caller?: 'created' | 'existing';
+  /** Result of a registration by `POST /auth/v1/register` or by a webhook. `forgotten` means that it had no effect. */
+  registered?: 'created' | 'existing' | 'forgotten';
+  /** Why the request has no authenticated user. */
+  reason?: string;
+  /** Result of the event handler. `repeated` means that an earlier delivery of the same message ran the handler. */
+  handler?: 'completed' | 'repeated';
+  eventType?: string;
+  messageId?: string;
+}
 
 /** The names of the service's spans and the outcomes of each. If the work of a span throws, the outcome is `failed`. */
 export interface SpanOutcomes {
@@ -46,7 +61,6 @@ export const telemetry = (): Telemetry | undefined => state.current;
 /** Enables telemetry in all bundles of this process. Log lines then contain the ids of the current span if it is sampled. */
 export function enableTelemetry(enabled: Telemetry): void {
   state.current = enabled;
-  setSpanIds(enabled.spanIds);
 }
 
 /** Runs `work` in a span that records the outcome. If telemetry is disabled, runs `work` without a span. */

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { retryOnConflict } from '../concurrency/retry-on-conflict';
+import { retryOnConflict } from '../errors/sql-state';
 import { storeForgotten } from '../linking/forgotten';
 import { database, type Transaction } from '../storage/database';
 import { asTransientError } from './database-error';

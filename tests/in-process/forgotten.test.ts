@@ -31,7 +31,7 @@ const loadProcess = () =>
     const [z, { withLogFields }, webhook, register, links, rows, forget, guard, user, action, ids] =
       await Promise.all([
         import('zod/mini'),
-        import('#lib/request-log'),
+        import('#lib/log'),
         import('#lib/webhook'),
         import('#lib/register'),
         import('#lib/linking/links'),

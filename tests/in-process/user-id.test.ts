@@ -18,7 +18,7 @@ const commands = () => kv.takeCommands().map(([name]) => name);
 const loadProcess = () =>
   importAsProcess(async () => {
     const [{ withLogFields }, { resolveUserId }] = await Promise.all([
-      import('#lib/request-log'),
+      import('#lib/log'),
       import('#lib/user-id'),
     ]);
     return async (user: string) => {

@@ -12,7 +12,7 @@ const loadProcess = () =>
   importAsProcess(async () => {
     const [webhook, log, { defineEvent }] = await Promise.all([
       import('#lib/webhook'),
-      import('#lib/request-log'),
+      import('#lib/log'),
       import('#lib/events'),
     ]);
     /** Passes a signed event to `receiveWebhook` and returns the log fields that `receiveWebhook` adds. */

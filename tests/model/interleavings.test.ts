@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { beforeAll, expect, test, vi } from 'vitest';
-import type { RequestLogFields } from '#lib/log';
+import type { RequestLogFields } from '#lib/telemetry/with-span';
 import { explore } from './explore';
 import { fakeStorage } from './fake-storage';
 import { linkModel, NONE, type State } from './link-model';
@@ -65,7 +65,7 @@ type Result = Promise<{ readonly userId: string; readonly created: boolean } | u
 
 async function loadProcess() {
   vi.resetModules();
-  const { withLogFields } = await import('#lib/request-log');
+  const { withLogFields } = await import('#lib/log');
   const { resolveUserId } = await import('#lib/user-id');
   const { registerByIdentityProviderUserId } = await import('#lib/register');
   const { forget } = await import('#lib/users/forget');

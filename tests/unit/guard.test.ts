@@ -9,10 +9,7 @@ import { resolveUserId } from '#lib/user-id';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
 vi.mock('#lib/user-id', () => ({ resolveUserId: vi.fn() }));
-vi.mock('#lib/log', async (original) => ({
-  ...(await original<typeof import('#lib/log')>()),
-  log: { info: vi.fn(), error: vi.fn() },
-}));
+for (const level of ['debug', 'info', 'error'] as const) vi.spyOn(log, level).mockReturnValue();
 
 const request = (headers: Record<string, string>, method = 'GET') =>
   new NextRequest('http://localhost:3000/things/v1/42', { method, headers });

@@ -2,8 +2,8 @@ import pino from 'pino';
 import { expect, test, vi } from 'vitest';
 import { InvalidEnvironmentError } from '#lib/env';
 import { describeError } from '#lib/errors/describe-error';
-import { log, type RequestLogFields, rateLimitedWarning, setSpanIds } from '#lib/log';
-import { addLogFields, requestIdOf, withLogFields } from '#lib/request-log';
+import { addLogFields, log, rateLimitedWarning, requestIdOf, withLogFields } from '#lib/log';
+import { enableTelemetry, type RequestLogFields } from '#lib/telemetry/with-span';
 
 // describeError() returns the fields of an error for the log. It omits texts that may contain personal data or keys.
 test('describeError() returns the name and the code of an error. It returns the message only if the message consists of words', () => {
@@ -142,9 +142,9 @@ test('A line of the log is a JSON object with the level and the time. If there i
   const original = stream.write;
   stream.write = (line) => void lines.push(JSON.parse(line));
   log.info('first');
-  setSpanIds(() => ({ trace_id: 'a', span_id: 'b' }));
+  const spanIds = vi.fn().mockReturnValueOnce({ trace_id: 'a', span_id: 'b' });
+  enableTelemetry(Object.create({ spanIds }));
   log.info({ status: 200 }, 'request');
-  setSpanIds(() => undefined);
   log.info('third');
   stream.write = original;
   log.level = level;

@@ -5,14 +5,10 @@ import { beforeEach, expect, test, vi } from 'vitest';
 import { isApi } from '#lib/http/address';
 import { HttpError } from '#lib/http/error';
 import { json, type RouteContext, type RouteHandler, route } from '#lib/http/route';
-import { log } from '#lib/log';
-import { addLogFields } from '#lib/request-log';
+import { addLogFields, log } from '#lib/log';
 import { enableTelemetry } from '#lib/telemetry/with-span';
 
-vi.mock('#lib/log', async (original) => ({
-  ...(await original<typeof import('#lib/log')>()),
-  log: { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn() },
-}));
+for (const level of ['debug', 'info', 'error'] as const) vi.spyOn(log, level).mockReturnValue();
 
 beforeEach(() => {
   vi.clearAllMocks();

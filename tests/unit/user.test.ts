@@ -1,8 +1,7 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/env';
 import { PAGE_PATH, signVerdict, VERDICT } from '#lib/idp/verdict';
-import { log } from '#lib/log';
-import { withLogFields } from '#lib/request-log';
+import { log, withLogFields } from '#lib/log';
 import { getUser, requireUser } from '#lib/user';
 import { BUILD_TIME_VALUES } from '../harness/build';
 

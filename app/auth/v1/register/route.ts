@@ -2,9 +2,9 @@ import { guard } from '#lib/guard';
 import { readJson } from '#lib/http/body';
 import { HttpError } from '#lib/http/error';
 import { json } from '#lib/http/route';
-import { RegisterUserRequest } from '#lib/identity-provider-user-id';
+import { RegisterUserRequest } from '#lib/api/identity-provider-user-id';
+import { addLogFields } from '#lib/log';
 import { outcomeOf, registerByIdentityProviderUserId } from '#lib/register';
-import { addLogFields } from '#lib/request-log';
 
 /**
  * POST /auth/v1/register: 201 for a new user, 200 for an existing user, 409 for a forgotten user, whose link

@@ -1,4 +1,4 @@
-import type { Schema } from './http/schema';
+import type { Schema } from './standard-schema';
 
 const MAX_LENGTH = 255;
 
