@@ -152,7 +152,7 @@ const paths = {
       security: [{ signature: [] }],
       requestBody: {
         required: true,
-        ...body('The event as the identity provider sends it, in UTF-8, at most 1 MiB.', 'WebhookEvent', {
+        ...body('The event as the identity provider sends it, in UTF-8, at most 256 KiB.', 'WebhookEvent', {
           created: { type: 'user.created', data: { id: identityProviderUserId } },
           other: { type: 'email.created', data: {} },
         }),
