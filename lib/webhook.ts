@@ -1,8 +1,8 @@
 import { Webhook } from 'svix';
+import { isIdentityProviderUserId } from './api/identity-provider-user-id';
 import { signingSecrets } from './env';
 import { limitBody, parseJson } from './http/body';
 import { HttpError } from './http/error';
-import { isIdentityProviderUserId } from './api/identity-provider-user-id';
 import { addLogFields } from './log';
 import { outcomeOf, registerByIdentityProviderUserId } from './register';
 import { withSpan } from './telemetry/with-span';

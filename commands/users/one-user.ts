@@ -4,7 +4,7 @@ import { InternalUserId } from '#lib/api/schemas';
 import { retry, TransientError } from '#lib/concurrency/retry';
 import { parseEnvironmentSubset, variables } from '#lib/env';
 import { listUsersById } from '#lib/idp/backend-api';
-import { forgottenUntil } from '#lib/linking/forgotten';
+import { forgottenUntil } from '#lib/linking/links';
 import { readCachedUserId } from '#lib/linking/user-id-cache';
 import { asTransientError } from '#lib/users/database-error';
 import { exportUser } from '#lib/users/export';

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod/mini';
-import { environment } from '../env';
 import { isIdentityProviderUserId } from '../api/identity-provider-user-id';
+import { environment } from '../env';
 
 /** The user of a verified session, or the reason why there is none. Only the log shows the reason. */
 export type Verdict =

@@ -1,7 +1,10 @@
 import { v7 as uuidV7 } from 'uuid';
 import * as z from 'zod/mini';
-import { retryOnConflict } from '../errors/sql-state';
-import { forgottenUntil } from './forgotten';
+
+// A forgotten user is one that an operator has deleted. The table `forgotten_users` has a keyed hash of the user's id at the
+// provider, the time of the deletion and an expiry. The key is a random value in the database and not derived from a secret,
+// because all processes need the same key while secrets are rotated. The role of the service cannot read the key or the table,
+// but can call SQL functions that do.
 
 /** Loads the database client on first use, because a process that finds its users in the cache never needs it. */
 const database = async () => (await import('../storage/database')).database();
@@ -10,7 +13,7 @@ const Found = z.array(z.object({ user: z.string(), id: z.nullable(z.guid()) }));
 
 /**
  * Returns a map from identity-provider user ids to internal ids. The map omits ids that are not linked. It contains previous
- * ids, which are the identity-provider user ids that users had before `users:relink` (lib/users/relink.ts). The value of an
+ * ids, which are the identity-provider user ids that users had before a relink (lib/users/relink.ts). The value of an
  * expired previous id is null. Runs one statement. Passes database errors through.
  */
 export async function linkedUserIds(
@@ -27,8 +30,7 @@ const Inserted = z.array(z.object({ id: z.guid() }));
 
 /**
  * Inserts links for users that have none, and returns the internal ids of the inserted rows. If a concurrent call inserts the
- * link of a user, only that call returns the id. Skips a forgotten user (a user that an operator has deleted,
- * lib/linking/forgotten.ts), unless the session token that requests the link was issued after the deletion. `issuedAt` is the
+ * link of a user, only that call returns the id. Skips forgotten users, unless the session token that requests the link was issued after the deletion. `issuedAt` is the
  * issue time of that token, in seconds since 1970, or null without a token.
  *
  * The statement is raw SQL, because Prisma would compute a query plan for each call of `createManyAndReturn`. The statement
@@ -47,6 +49,25 @@ export async function insertLinks(
   return Inserted.parse(inserted).map(({ id }) => id);
 }
 
+const Expiries = z.array(z.object({ id: z.string(), until: z.number() }));
+
+/**
+ * Returns the ids that belong to forgotten users. The value of each id is the time at which its entry expires, in milliseconds
+ * since 1970. `issuedAt` is the issue time of a session token, in seconds since 1970. If `issuedAt` is set, omits users that
+ * were forgotten before the token was issued, because such a token may link the user again.
+ */
+export async function forgottenUntil(
+  identityProviderUserIds: readonly string[],
+  issuedAt: number | null = null,
+): Promise<ReadonlyMap<string, number>> {
+  if (identityProviderUserIds.length === 0) return new Map();
+  const found = await (await database()).$queryRaw`SELECT * FROM (
+      SELECT id, (extract(epoch FROM public.forgotten_until(id, to_timestamp(${issuedAt}::float8))) * 1000)::float8 AS until
+      FROM unnest(${identityProviderUserIds}::text[]) AS id) AS checked
+    WHERE until IS NOT NULL`;
+  return new Map(Expiries.parse(found).map(({ id, until }) => [id, until]));
+}
+
 /** Returns the internal id of a user. Returns undefined if there is none, and null for an expired previous id. */
 export const findLink = async (identityProviderUserId: string): Promise<string | null | undefined> =>
   (await linkedUserIds([identityProviderUserId])).get(identityProviderUserId);
@@ -60,26 +81,3 @@ export const insertLink = async (
 /** Returns true for a forgotten user, unless the token was issued after the deletion. */
 export const isForgotten = async (identityProviderUserId: string, issuedAt?: number): Promise<boolean> =>
   (await forgottenUntil([identityProviderUserId], issuedAt)).size > 0;
-
-/** Result of `linkMany`: how many users it linked, and how many users it did not link because they are forgotten. */
-export interface Linked {
-  readonly linked: number;
-  readonly forgotten: number;
-}
-
-/**
- * Links many identity-provider users, each exactly once. Returns how many this call linked, and how many are forgotten.
- *
- * Runs one statement if all users are already linked. Otherwise, runs a second statement that inserts the missing links. If that
- * statement does not insert all of them, runs a third that counts the forgotten users. If several calls link a user at the same
- * time, the unique key lets only one of them insert the row. Passes database errors through. After an error, the links may
- * already exist, because each statement is committed separately. The call can be repeated. `users:backfill` passes up to 500 ids.
- */
-export async function linkMany(identityProviderUserIds: readonly string[]): Promise<Linked> {
-  return retryOnConflict(async () => {
-    const existing = await linkedUserIds(identityProviderUserIds);
-    const missing = identityProviderUserIds.filter((id) => !existing.has(id));
-    const linked = missing.length === 0 ? 0 : (await insertLinks(missing)).length;
-    return { linked, forgotten: linked === missing.length ? 0 : (await forgottenUntil(missing)).size };
-  });
-}

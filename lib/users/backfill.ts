@@ -1,7 +1,7 @@
 import { IdentityProviderUserId } from '../api/schemas';
 import type { RetryOptions } from '../concurrency/retry';
-import { forgottenUntil } from '../linking/forgotten';
-import { type Linked, linkedUserIds, linkMany } from '../linking/links';
+import { retryOnConflict } from '../errors/sql-state';
+import { forgottenUntil, insertLinks, linkedUserIds } from '../linking/links';
 import { retryDatabase } from './database-error';
 import { providerUsers } from './paginate';
 
@@ -24,6 +24,29 @@ export interface BackfillStep {
   readonly failed: readonly { readonly id: string; readonly reason: string }[];
   /** Value of `since` with which a later run continues. */
   readonly continueSince: Date;
+}
+
+/** Result of `linkMany`: how many users it linked, and how many users it did not link because they are forgotten. */
+interface Linked {
+  readonly linked: number;
+  readonly forgotten: number;
+}
+
+/**
+ * Links many identity-provider users, each exactly once. Returns how many this call linked, and how many are forgotten.
+ *
+ * Runs one statement if all users are already linked. Otherwise, runs a second statement that inserts the missing links. If that
+ * statement does not insert all of them, runs a third that counts the forgotten users. If several calls link a user at the same
+ * time, the unique key lets only one of them insert the row. Passes database errors through. After an error, the links may
+ * already exist, because each statement is committed separately. The call can be repeated. `users:backfill` passes up to 500 ids.
+ */
+export async function linkMany(identityProviderUserIds: readonly string[]): Promise<Linked> {
+  return retryOnConflict(async () => {
+    const existing = await linkedUserIds(identityProviderUserIds);
+    const missing = identityProviderUserIds.filter((id) => !existing.has(id));
+    const linked = missing.length === 0 ? 0 : (await insertLinks(missing)).length;
+    return { linked, forgotten: linked === missing.length ? 0 : (await forgottenUntil(missing)).size };
+  });
 }
 
 /** Returns the numbers that `linkMany` would return. */

@@ -1,5 +1,5 @@
 import { TransientError } from '../concurrency/retry';
-import { forgottenUntil } from '../linking/forgotten';
+import { forgottenUntil } from '../linking/links';
 import { readCachedUserId } from '../linking/user-id-cache';
 import { database } from '../storage/database';
 import { asTransientError } from './database-error';

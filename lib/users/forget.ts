@@ -31,7 +31,7 @@ const tryUncache = (identityProviderUserIds: readonly string[]): Promise<boolean
 /**
  * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. If the result is `forgotten`, there is no row
  * and no cached id under any id of the user. For `days` days, only a session token that was issued after the deletion links the
- * user again (lib/linking/forgotten.ts).
+ * user again (lib/linking/links.ts).
  *
  * Deletes the cache entries before the row, so that a user without requests never has a cached id without a row, and again after
  * the row and after a pause, because a request that read the row earlier can cache the id until the pause ends. Until then,

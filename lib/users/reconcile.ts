@@ -1,7 +1,6 @@
 import { type RetryOptions, retry } from '../concurrency/retry';
 import { listUsersById } from '../idp/backend-api';
-import { forgottenUntil } from '../linking/forgotten';
-import { linkedUserIds } from '../linking/links';
+import { forgottenUntil, linkedUserIds } from '../linking/links';
 import { retryDatabase } from './database-error';
 import { providerUsers } from './paginate';
 import { allIdsOf, type Link, linksAfter } from './rows';

@@ -1,6 +1,5 @@
 import * as z from 'zod/mini';
 import { retryOnConflict } from '../errors/sql-state';
-import { storeForgotten } from '../linking/forgotten';
 import { database, type Transaction } from '../storage/database';
 import { asTransientError } from './database-error';
 
@@ -86,8 +85,34 @@ async function lockLink(transaction: Transaction, identityProviderUserId: string
 }
 
 /**
+ * Stores that a user is forgotten for the next `days` days. If `days` is 0, deletes the entry instead. The transaction must
+ * delete the row of the user afterwards. A registration (a statement that links the user) may be in flight at that time. The
+ * comment of the SQL function `forgotten_until` (prisma/migrations) describes the advisory lock that this function takes, and
+ * why such a registration cannot leave a row. Also deletes up to ten expired entries, so that the table stays small.
+ */
+async function storeForgotten(
+  transaction: Transaction,
+  identityProviderUserId: string,
+  days: number,
+): Promise<void> {
+  await (days === 0
+    ? transaction.$executeRaw`DELETE FROM public.forgotten_users
+        WHERE id_hash = public.forgotten_user_hash(${identityProviderUserId})`
+    : transaction.$executeRaw`WITH locked AS MATERIALIZED (
+          SELECT pg_advisory_xact_lock(hashtextextended(${identityProviderUserId}, 0)))
+        INSERT INTO public.forgotten_users (id_hash, forgotten_at, expires_at)
+        SELECT public.forgotten_user_hash(${identityProviderUserId}), clock_timestamp(),
+               clock_timestamp() + ${days} * interval '1 day'
+        FROM locked
+        ON CONFLICT (id_hash) DO UPDATE SET forgotten_at = EXCLUDED.forgotten_at, expires_at = EXCLUDED.expires_at`);
+  await transaction.$executeRaw`DELETE FROM public.forgotten_users WHERE id_hash IN (
+      SELECT id_hash FROM public.forgotten_users WHERE expires_at < now()
+      ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;
+}
+
+/**
  * Deletes the row of a user, if there is one, and the rows that refer to it by ON DELETE CASCADE. In the same transaction,
- * stores for each id of the user that the user is forgotten for `days` days (lib/linking/forgotten.ts). Returns these ids. If
+ * stores for each id of the user that the user is forgotten for `days` days (lib/linking/links.ts). Returns these ids. If
  * a foreign key without ON DELETE CASCADE or SET NULL refers to the row, keeps the row and returns `referenced`.
  */
 export async function deleteLink(

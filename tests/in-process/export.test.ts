@@ -8,6 +8,7 @@ const { deleteLink, exportUser, findLinks, linkMany } = await importAsProcess(as
   ...(await import('#lib/users/export')),
   ...(await import('#lib/users/rows')),
   ...(await import('#lib/linking/links')),
+  ...(await import('#lib/users/backfill')),
 }));
 
 test('exportUser() returns all stored data about a linked user, and the result of the callback as `ownTables`', async () => {

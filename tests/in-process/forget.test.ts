@@ -25,7 +25,7 @@ const {
   resolveUserId,
 } = await importAsProcess(async () => ({
   ...(await import('#lib/users/forget')),
-  ...(await import('#lib/linking/forgotten')),
+  ...(await import('#lib/linking/links')),
   ...(await import('#lib/register')),
   ...(await import('#lib/user-id')),
   ...(await import('#lib/linking/user-id-cache')),

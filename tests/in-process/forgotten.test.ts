@@ -28,13 +28,14 @@ const verdict = (user: string, issuedAt: number) =>
 /** Imports the modules of lib/ as a new process of the service does. Returns the ways to link or forget a user. */
 const loadProcess = () =>
   importAsProcess(async () => {
-    const [z, { withLogFields }, webhook, register, links, rows, forget, guard, user, action, ids] =
+    const [z, { withLogFields }, webhook, register, links, backfill, rows, forget, guard, user, action, ids] =
       await Promise.all([
         import('zod/mini'),
         import('#lib/log'),
         import('#lib/webhook'),
         import('#lib/register'),
         import('#lib/linking/links'),
+        import('#lib/users/backfill'),
         import('#lib/users/rows'),
         import('#lib/users/forget'),
         import('#lib/guard'),
@@ -56,7 +57,7 @@ const loadProcess = () =>
       resolve: ids.resolveUserId,
       getUser: user.getUser,
       action: action.guardAction(z.object({}), async (_input, { userId }) => userId),
-      linkMany: links.linkMany,
+      linkMany: backfill.linkMany,
       insertLinks: links.insertLinks,
       deleteLink: rows.deleteLink,
       forget: (name: string) => forget.forget(name, 30, async () => undefined),

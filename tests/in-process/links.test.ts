@@ -16,6 +16,7 @@ const {
   registerByIdentityProviderUserId: register,
 } = await importAsProcess(async () => ({
   ...(await import('#lib/linking/links')),
+  ...(await import('#lib/users/backfill')),
   ...(await import('#lib/register')),
 }));
 // A link is a row of the table `users`. It contains the identity provider's id and the service's id of one user.

@@ -19,7 +19,7 @@ const {
 } = await importAsProcess(async () => ({
   ...(await import('#lib/users/forget-due')),
   ...(await import('#lib/users/pending-deletions')),
-  ...(await import('#lib/linking/forgotten')),
+  ...(await import('#lib/linking/links')),
   ...(await import('#lib/register')),
   ...(await import('#lib/webhook')),
   ...(await import('../../events/forget-deleted-user')),

@@ -11,6 +11,7 @@ const { deleteLink, insertLinks, linkMany, reconcile } = await importAsProcess(a
   ...(await import('#lib/users/reconcile')),
   ...(await import('#lib/users/rows')),
   ...(await import('#lib/linking/links')),
+  ...(await import('#lib/users/backfill')),
 }));
 
 // A linked user has a row in `users`. A forgotten user had a row, which an operator has deleted. A previous id is an id that a

@@ -15,10 +15,11 @@ const { pool } = database;
 /** Imports the modules of lib/ as a new process of the service does. */
 const loadProcess = () =>
   importAsProcess(async () => {
-    const [register, ids, links, relink, rows, forget, storage] = await Promise.all([
+    const [register, ids, links, backfill, relink, rows, forget, storage] = await Promise.all([
       import('#lib/register'),
       import('#lib/user-id'),
       import('#lib/linking/links'),
+      import('#lib/users/backfill'),
       import('#lib/users/relink'),
       import('#lib/users/rows'),
       import('#lib/users/forget'),
@@ -28,7 +29,7 @@ const loadProcess = () =>
       register: register.registerByIdentityProviderUserId,
       guard: (user: string, issuedAt = 0) => ids.resolveUserId(user, issuedAt),
       insertLinks: links.insertLinks,
-      linkMany: links.linkMany,
+      linkMany: backfill.linkMany,
       deleteLink: rows.deleteLink,
       forget: (user: string) => forget.forget(user, 30, async () => undefined),
       closeDatabase: storage.closeDatabase,
