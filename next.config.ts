@@ -1,7 +1,11 @@
 import { existsSync } from 'node:fs';
 import type { NextConfig } from 'next';
 import { PHASE_PRODUCTION_BUILD } from 'next/constants.js';
-import './lib/idp/sdk-environment.ts';
+
+// A build inlines these variables, and a variable of another project could make the provider's SDK reject every request. The
+// service sets the ones that it needs when it starts (lib/idp/sdk-environment.ts).
+for (const name of Object.keys(process.env))
+  if (name.startsWith('NEXT_PUBLIC_CLERK_')) delete process.env[name];
 
 /** Headers of every response. middleware.ts sets the Content-Security-Policy, whose nonce differs in each response. */
 const securityHeaders = {

@@ -1,5 +1,5 @@
 /** Result of verifying a credential: a verified user, or no user. */
-export type AuthState =
+type AuthState =
   | {
       readonly isAuthenticated: true;
       readonly userId: string;

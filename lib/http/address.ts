@@ -51,7 +51,7 @@ function isDecodable(pathname: string): boolean {
  */
 export function rejectedStatus(request: RequestLine): keyof typeof REJECTIONS | undefined {
   const { method, pathname, query, contentLength } = request;
-  if (query.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS) return 400;
+  if ((query.match(/[^&]+/g)?.length ?? 0) > MAX_PARAMETERS) return 400;
   if (ALIAS.test(pathname) || !isDecodable(pathname) || (isApi(pathname) && pathname.endsWith('/')))
     return 404;
   if (method === 'TRACE') return 405;

@@ -1,5 +1,5 @@
 import { type ExecFileOptions, execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import * as z from 'zod/mini';
@@ -78,12 +78,4 @@ export async function buildIfChanged(): Promise<void> {
   if (existsSync(DIGEST_FILE) && readFileSync(DIGEST_FILE, 'utf8') === sources) return;
   await build();
   writeFileSync(DIGEST_FILE, sources);
-}
-
-/** Returns the URL path of the largest static file. Tests request it to fill the send buffers of a connection. */
-export function largestFile(): string {
-  const folder = path.join(BUILD_FOLDER, 'static/chunks');
-  const sizes = readdirSync(folder).map((name) => ({ name, size: statSync(path.join(folder, name)).size }));
-  const [largest] = sizes.sort((one, other) => other.size - one.size);
-  return `/_next/static/chunks/${largest?.name}`;
 }

@@ -301,7 +301,7 @@ describe('API paths and features of Next.js', () => {
     '/users/v1/%zz',
     '/users/v1/nobody',
     '/auth/v1',
-    '/webhooks/x',
+    '/webhooks/v1/x',
     '/users/%E0%A4',
     '/users/v1/%6de',
     '/users/v1/%2e%2e/v1/me%2e',

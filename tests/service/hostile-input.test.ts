@@ -68,10 +68,14 @@ test('A webhook delivery whose body, id or timestamp was changed after it was si
 
 test('Hostile requests get no 5xx, leave no connection open, register no user, and do not make the service log client input', async () => {
   /** Statuses of routes, pages, static files and rejections of this service. Node.js itself sends 100. */
-  const known = new Set([100, 200, 204, 206, 304, 307, 400, 401, 404, 405, 408, 412, 413, 416, 417, 431]);
-  const isApi = (line: string) => /^\w+ \/(?:auth|users|webhooks)(?:[/ ?]|$)/.test(line);
+  const known = new Set([
+    100, 200, 204, 206, 304, 307, 400, 401, 404, 405, 408, 411, 412, 413, 416, 417, 431,
+  ]);
+  const isApi = (line: string) => /^\w+ [^? ]*\/v\d+[/ ?]/.test(line);
   const problems: string[] = [];
   const send = async ({ line, bytes }: HostileRequest) => {
+    // The provider's emulator responds to a proxied request.
+    if (line.includes('/__clerk')) return;
     const { statuses, text, closed } = await exchange(service.url, { bytes, milliseconds: 12_000 });
     const found = [
       ...(closed ? [] : ['the connection is still open']),
