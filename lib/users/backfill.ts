@@ -38,7 +38,7 @@ interface Linked {
  * Runs one statement if all users are already linked. Otherwise, runs a second statement that inserts the missing links. If that
  * statement does not insert all of them, runs a third that counts the forgotten users. If several calls link a user at the same
  * time, the unique key lets only one of them insert the row. Passes database errors through. After an error, the links may
- * already exist, because each statement is committed separately. The call can be repeated. `users:backfill` passes up to 500 ids.
+ * already exist, because each statement is committed separately. The call can be repeated. A backfill passes up to 500 ids.
  */
 export async function linkMany(identityProviderUserIds: readonly string[]): Promise<Linked> {
   return retryOnConflict(async () => {

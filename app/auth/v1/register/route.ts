@@ -1,8 +1,8 @@
+import { RegisterUserRequest } from '#lib/api/identity-provider-user-id';
 import { guard } from '#lib/guard';
 import { readJson } from '#lib/http/body';
 import { HttpError } from '#lib/http/error';
 import { json } from '#lib/http/route';
-import { RegisterUserRequest } from '#lib/api/identity-provider-user-id';
 import { addLogFields } from '#lib/log';
 import { outcomeOf, registerByIdentityProviderUserId } from '#lib/register';
 

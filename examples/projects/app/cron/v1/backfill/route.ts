@@ -21,7 +21,7 @@ export const GET = route(async ({ headers }) => {
   const since = new Date(Date.now() - TWO_DAYS_MS);
   for await (const step of backfill({ since, retryOptions: { seconds: 20 } })) linked += step.linked;
   return json({ linked });
-}, '/cron/v1/backfill');
+});
 
 /** Time limit of the function on Vercel, in seconds. */
 export const maxDuration = 60;

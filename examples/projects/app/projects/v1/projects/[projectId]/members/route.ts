@@ -3,8 +3,6 @@ import { readJson } from '#lib/http/body';
 import { json } from '#lib/http/route';
 import { addMember, listMembers, NewMember, parseProjectId } from '#lib/tables/projects';
 
-const PATH = '/projects/v1/projects/[projectId]/members';
-
 interface Context {
   readonly params: Promise<{ projectId: string }>;
 }
@@ -13,7 +11,7 @@ interface Context {
 export const GET = guard(async (_request, { userId }, { params }: Context) => {
   const id = parseProjectId((await params).projectId);
   return json({ members: await listMembers(userId, id) });
-}, PATH);
+});
 
 /**
  * POST /projects/v1/projects/[projectId]/members: adds a user by internal id or identity-provider id. Only an owner may do
@@ -23,4 +21,4 @@ export const POST = guard(async (request, { userId }, { params }: Context) => {
   const id = parseProjectId((await params).projectId);
   const { user } = await readJson(request, NewMember);
   return json(await addMember(userId, id, user), 201);
-}, PATH);
+});

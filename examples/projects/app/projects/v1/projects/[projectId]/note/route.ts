@@ -4,8 +4,6 @@ import { json } from '#lib/http/route';
 import { NoteText, readNote, writeNote } from '#lib/tables/project-notes';
 import { parseProjectId } from '#lib/tables/projects';
 
-const PATH = '/projects/v1/projects/[projectId]/note';
-
 interface Context {
   readonly params: Promise<{ projectId: string }>;
 }
@@ -14,7 +12,7 @@ interface Context {
 export const GET = guard(async (_request, { userId }, { params }: Context) => {
   const id = parseProjectId((await params).projectId);
   return json({ text: await readNote(userId, id) });
-}, PATH);
+});
 
 /** PUT /projects/v1/projects/[projectId]/note: stores the caller's private note about the project. */
 export const PUT = guard(async (request, { userId }, { params }: Context) => {
@@ -22,4 +20,4 @@ export const PUT = guard(async (request, { userId }, { params }: Context) => {
   const { text } = await readJson(request, NoteText);
   await writeNote(userId, id, text);
   return json({ text });
-}, PATH);
+});
