@@ -177,11 +177,7 @@ export function parseEnvironment(source: Source): Environment {
   return parseWith(environmentSchema, source);
 }
 
-/**
- * Parses only the variables in `schema` from the environment of this process. The schema is a part of `variables`. Throws an
- * InvalidEnvironmentError that lists the problems of these variables. The other variables are not checked, so that a command of
- * the operator (commands/) runs with only the variables that the command needs.
- */
+/** Parses only the variables in `schema`, a part of `variables`, so that a command runs with only those that it needs. */
 export function parseEnvironmentSubset<T>(schema: z.ZodMiniType<T>): T {
   return parseWith(schema, process.env);
 }
@@ -207,10 +203,7 @@ export const userIdCacheSeconds = (): number => environment().USER_ID_CACHE_TTL_
 /** Returns the signing secrets of the webhook. Several are valid during a rotation. */
 export const signingSecrets = (): readonly string[] => environment().IDP_WEBHOOK_SIGNING_SECRET;
 
-/**
- * Replaces the parsed environment. If the argument is undefined, the next call of environment() parses the variables again.
- * Only tests call this function.
- */
+/** Replaces the parsed environment, or lets the next call of environment() parse it again. Only tests call this function. */
 export function setEnvironment(environment: Environment | undefined): void {
   state.current = environment;
 }

@@ -26,11 +26,8 @@ function framesOf({ stack = '', message }: Error): string[] {
 const WORDS = /^[A-Za-z ,.'-]{1,100}$/;
 
 /**
- * Returns true if the log may contain the message of the error. One of these conditions is sufficient:
- * - The message matches `WORDS`: at most 100 letters, spaces, commas, periods, apostrophes and hyphens. The provider's user
- *   ids, internal ids, keys, URLs and generated statements contain other characters.
- * - The error is an InvalidEnvironmentError (lib/env.ts). Its message contains the names of variables, but not their values.
- * - The process runs under `next dev`, so only the developer reads the log.
+ * Returns true if the log may contain the message of the error. Ids, keys, URLs and statements contain characters that `WORDS`
+ * does not. An InvalidEnvironmentError names variables, but not their values.
  */
 const mayBeQuoted = ({ name, message }: Error) =>
   process.env.NODE_ENV === 'development' || name === 'InvalidEnvironmentError' || WORDS.test(message);

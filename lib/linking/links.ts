@@ -12,9 +12,8 @@ const database = async () => (await import('../storage/database')).database();
 const Found = z.array(z.object({ user: z.string(), id: z.nullable(z.guid()) }));
 
 /**
- * Returns a map from identity-provider user ids to internal ids. The map omits ids that are not linked. It contains previous
- * ids, which are the identity-provider user ids that users had before a relink (lib/users/relink.ts). The value of an
- * expired previous id is null. Runs one statement. Passes database errors through.
+ * Returns a map from identity-provider user ids to internal ids, without the ids that are not linked. The value of an expired
+ * previous id, which a user had before a relink, is null. Runs one statement. Passes database errors through.
  */
 export async function linkedUserIds(
   identityProviderUserIds: readonly string[],
@@ -30,11 +29,10 @@ const Inserted = z.array(z.object({ id: z.guid() }));
 
 /**
  * Inserts links for users that have none, and returns the internal ids of the inserted rows. If a concurrent call inserts the
- * link of a user, only that call returns the id. Skips forgotten users, unless the session token that requests the link was issued after the deletion. `issuedAt` is the
- * issue time of that token, in seconds since 1970, or null without a token.
+ * link of a user, only that call returns the id. Skips forgotten users, unless the session token was issued after the deletion.
+ * `issuedAt` is the issue time of that token, in seconds since 1970, or null without a token.
  *
- * The statement is raw SQL, because Prisma would compute a query plan for each call of `createManyAndReturn`. The statement
- * names the conflict target. If the unique key is missing, the statement therefore fails instead of creating a second link.
+ * The statement names the conflict target, so it fails without the unique key instead of creating a second link.
  */
 export async function insertLinks(
   identityProviderUserIds: readonly string[],
@@ -68,9 +66,32 @@ export async function forgottenUntil(
   return new Map(Expiries.parse(found).map(({ id, until }) => [id, until]));
 }
 
-/** Returns the internal id of a user. Returns undefined if there is none, and null for an expired previous id. */
-export const findLink = async (identityProviderUserId: string): Promise<string | null | undefined> =>
-  (await linkedUserIds([identityProviderUserId])).get(identityProviderUserId);
+interface Batch {
+  readonly ids: Set<string>;
+  readonly found: Promise<ReadonlyMap<string, string | null>>;
+}
+
+/** The lookups of the current event loop iteration. */
+let batch: Batch | undefined;
+
+function openBatch(): Batch {
+  const ids = new Set<string>();
+  const found = new Promise(setImmediate).then(() => {
+    batch = undefined;
+    return linkedUserIds([...ids]);
+  });
+  return { ids, found };
+}
+
+/**
+ * Returns the internal id of a user. Returns undefined if there is none, and null for an expired previous id. The calls of an
+ * event loop iteration share a statement, because a lookup of many users costs little more than a lookup of one.
+ */
+export async function findLink(identityProviderUserId: string): Promise<string | null | undefined> {
+  batch ??= openBatch();
+  batch.ids.add(identityProviderUserId);
+  return (await batch.found).get(identityProviderUserId);
+}
 
 /** Inserts the link of a user and returns the internal id, or undefined if `insertLinks` inserts none. */
 export const insertLink = async (

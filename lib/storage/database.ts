@@ -9,19 +9,11 @@ import { type Prisma, PrismaClient } from '../generated/prisma/client';
 import { log } from '../log';
 import { processState } from '../process-state';
 
-/**
- * Maximum time to open a connection. This time includes the start of a database that scales to zero, which may take several
- * seconds. In a burst of requests, this is also the maximum wait for a free connection. The limit is below the deadline of a
- * registration, which links a user to an internal id (lib/register.ts).
- */
+/** Maximum time to open a connection, for which a suspended database has to start, and maximum wait for a free connection. */
 const CONNECT_TIMEOUT_MS = 7_000;
 /** Maximum wait for a query. No other limit ends a query on a connection whose packets are lost. */
 const QUERY_TIMEOUT_MS = 3_000;
-/**
- * On Vercel, `attachDatabasePool` keeps an instance awake until its connections have been idle for this long, and Vercel
- * charges for the memory of the instance during that time. Doubling the timeout doubles that charge. With a shorter timeout,
- * more requests have to open a connection.
- */
+/** On Vercel, `attachDatabasePool` keeps an instance awake, at a charge, until its connections have been idle for this long. */
 const IDLE_TIMEOUT_MS = 5_000;
 /** Maximum number of connections of one process. */
 const MAX_CONNECTIONS = 10;

@@ -54,13 +54,15 @@ export function kvRequester(
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
 
   async function send(calls: readonly Call[]): Promise<void> {
+    const timeout = new AbortController();
+    const timer = setTimeout(() => timeout.abort(new Error('KV store did not respond')), timeoutMs);
     try {
       const { statusCode, body } = await pool.request({
         path,
         method: 'POST',
         headers,
         body: JSON.stringify(calls.map(({ command }) => command)),
-        signal: AbortSignal.timeout(timeoutMs),
+        signal: timeout.signal,
       });
       const text = await body.text();
       if (statusCode !== 200)
@@ -69,6 +71,8 @@ export function kvRequester(
       for (const [index, { resolve }] of calls.entries()) resolve(replies[index] ?? {});
     } catch (error) {
       for (const { reject } of calls) reject(error);
+    } finally {
+      clearTimeout(timer);
     }
   }
 

@@ -11,6 +11,7 @@ import {
 
 const { database } = await startInProcess();
 const {
+  findLink,
   linkedUserIds,
   linkMany,
   registerByIdentityProviderUserId: register,
@@ -76,4 +77,16 @@ test('A registration rejects if the user has no row and the INSERT creates no ro
     CREATE TRIGGER fail_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION fail_insert()`);
   await expect(register('user_nowhere')).rejects.toThrow('A user was neither found nor created');
   expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT', 'SELECT']);
+});
+
+test('Concurrent calls of findLink() share one statement', async () => {
+  await linkMany(['user_k', 'user_l']);
+  database.takeStatements();
+  const [k, none, l] = await Promise.all(['user_k', 'user_without_link', 'user_l'].map(findLink));
+  expect(database.takeStatements()).toHaveLength(1);
+  expect([k, none, l]).toEqual([
+    (await database.rowsOf('user_k'))[0]?.id,
+    undefined,
+    (await database.rowsOf('user_l'))[0]?.id,
+  ]);
 });
