@@ -83,7 +83,7 @@ function listener(request: IncomingMessage, response: ServerResponse): void {
     query,
     contentLength: request.headers['content-length'],
   });
-  if (status === undefined) return void handle(request, response);
+  if (status === undefined) return void handle(request, response).catch(() => response.destroy());
   const { headers, body } = rejection(status, requestIdOf(request.headers['x-request-id']));
   response.writeHead(status, headers).end(body);
 }
