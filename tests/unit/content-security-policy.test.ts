@@ -22,9 +22,6 @@ const EXCLUDED_BY_REASON = {
     'frame-src https://js.stripe.com',
     'frame-src https://hooks.stripe.com',
   ],
-  'an internal host of the provider, which later versions of the SDK no longer list': [
-    'connect-src https://images.clerkstage.dev',
-  ],
   "frame-ancestors 'none' forbids every frame that shows a page of this service": ["frame-src 'self'"],
   "'strict-dynamic' makes browsers ignore hosts of scripts": [
     'script-src https://*.js.stripe.com',
