@@ -41,6 +41,8 @@ const config: NextConfig = {
   },
   // Excludes tests, because a type error in a test must not fail the build. `npm run check` reports it.
   typescript: { tsconfigPath: 'tsconfig.build.json' },
+  // Collects the modules that `npm start` needs in .next/standalone, for the Dockerfile. Vercel collects them itself.
+  ...(process.env['VERCEL'] ? {} : { output: 'standalone' as const }),
   ...(process.env['NEXT_DIST_DIR'] ? { distDir: process.env['NEXT_DIST_DIR'] } : {}),
   // Sends an unknown API path (lib/http/address.ts) to the route app/api-not-found, which responds with a 404 in JSON.
   rewrites: async () => ({
