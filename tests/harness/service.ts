@@ -117,9 +117,10 @@ function findPrivateLines(output: string, environment: Readonly<Record<string, s
 export async function startServiceProcess(
   environment: Readonly<Record<string, string>>,
   fixedPort?: number,
+  program: readonly string[] = PROGRAM,
 ): Promise<ServiceProcess> {
   const port = fixedPort ?? (await freePort());
-  const child = spawn(process.execPath, [...PROGRAM, '-p', String(port)], {
+  const child = spawn(process.execPath, [...program, '-p', String(port)], {
     env: {
       ...withoutServiceVariables(),
       NODE_ENV: MODE === 'dev' ? 'development' : 'production',
