@@ -2,8 +2,7 @@ import type { NextRequest } from 'next/server';
 import { HttpError } from './http/error';
 import { type RouteContext, type RouteHandler, route } from './http/route';
 import { readVerdict, rejectPage } from './idp/verdict';
-import { addLogFields } from './log';
-import { withSpan } from './telemetry/with-span';
+import { addLogFields, withSpan } from './log';
 import { resolveUserId } from './user-id';
 
 /** The authenticated user of a request (docs/contract.md, 2.2). `userId` is the internal id. */
@@ -39,8 +38,7 @@ export const resolveContext = (headers: Pick<Headers, 'get'>): Promise<Authentic
  *
  * Without a session, the response is a 401 `{"message": "Unauthorized"}`, before any call to the cache or the database. A
  * forgotten user gets the same 401. A database failure is a 500. A cache failure has no effect. An OPTIONS request gets a 204,
- * and the handler does not run. A route that handles preflight requests exports its own OPTIONS handler. A route whose path has
- * no version segment (`/v1/`) responds to every request with a 500, because the middleware treats its path as a page.
+ * and the handler does not run. A route that handles preflight requests exports its own OPTIONS handler.
  */
 export function guard<C extends RouteContext>(
   handler: (request: NextRequest, user: AuthenticatedContext, context: C) => Promise<Response> | Response,

@@ -2,7 +2,29 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import pino from 'pino';
 import { describeError } from './errors/describe-error';
-import { type RequestLogFields, telemetry } from './telemetry/with-span';
+import { processState } from './process-state';
+import type { HandledRequest, RequestLogFields, SpanOutcomes, Telemetry } from './telemetry/port';
+
+export type { RequestLogFields };
+
+const state = processState('telemetry', (): { current?: Telemetry } => ({}));
+
+/** Returns the telemetry of this process, or undefined if it is disabled. */
+export const telemetry = (): Telemetry | undefined => state.current;
+
+/** Enables telemetry in all bundles of this process. Log lines then contain the ids of the current span if it is sampled. */
+export function enableTelemetry(enabled: Telemetry): void {
+  state.current = enabled;
+}
+
+/** Runs `work` in a span that records the outcome. If telemetry is disabled, runs `work` without a span. */
+export function withSpan<S extends keyof SpanOutcomes, T>(
+  name: S,
+  work: () => Promise<T>,
+  outcomeOf: (result: T) => SpanOutcomes[S],
+): Promise<T> {
+  return state.current ? state.current.withSpan(name, work, outcomeOf) : work();
+}
 
 /**
  * Writes one JSON object per line to standard output. A line never contains a credential, an e-mail address or a body, because
@@ -48,24 +70,10 @@ export function addLogFields(fields: RequestLogFields): void {
   Object.assign(currentFields.getStore() ?? {}, fields);
 }
 
-/** A request that a route has handled. */
-export interface HandledRequest {
-  readonly requestId: string;
-  readonly method: string;
-  /** The path with the names of its parameters, such as `/notes/v1/[noteId]`. */
-  readonly route: string;
-  readonly status: number;
-  readonly ms: number;
-  readonly fields: RequestLogFields;
-  readonly error?: unknown;
-  /** True for a request that is logged at the level `debug` unless its handler throws. */
-  readonly quiet: boolean;
-}
-
 /** Writes the log line of a request and records its metrics. */
-export function logRequest({ quiet, error, fields, ...request }: HandledRequest): void {
-  const { requestId, method, route, status, ms } = request;
-  telemetry()?.recordRequest({ method, route, status, seconds: ms / 1_000, logFields: fields });
+export function logRequest(request: HandledRequest): void {
+  telemetry()?.recordRequest(request);
+  const { requestId, method, route, status, ms, fields, error, quiet } = request;
   const line = {
     requestId,
     route: `${method} ${route}`,

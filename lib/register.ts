@@ -1,7 +1,6 @@
-import { withTimeout } from './concurrency/with-timeout';
-import { retryOnConflict } from './errors/sql-state';
+import { retryOnConflict, withTimeout } from './concurrency/attempts';
 import { findLink, insertLink, isForgotten } from './linking/links';
-import { withSpan } from './telemetry/with-span';
+import { withSpan } from './log';
 
 /** The link of an identity-provider user to an internal user. */
 export interface Registration {

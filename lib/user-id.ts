@@ -1,8 +1,7 @@
 import { singleFlight } from './concurrency/single-flight';
 import { cacheUserId, readCachedUserId } from './linking/user-id-cache';
-import { addLogFields } from './log';
+import { addLogFields, withSpan } from './log';
 import { registerByIdentityProviderUserId } from './register';
-import { withSpan } from './telemetry/with-span';
 
 interface Resolved {
   readonly userId: string;

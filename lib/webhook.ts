@@ -1,11 +1,9 @@
 import { Webhook } from 'svix';
-import { isIdentityProviderUserId } from './api/identity-provider-user-id';
-import { signingSecrets } from './env';
+import { isIdentityProviderUserId } from './api/input';
 import { limitBody, parseJson } from './http/body';
 import { HttpError } from './http/error';
-import { addLogFields } from './log';
+import { addLogFields, withSpan } from './log';
 import { outcomeOf, registerByIdentityProviderUserId } from './register';
-import { withSpan } from './telemetry/with-span';
 
 /** Message of the 400 for every signature error. It does not state which check failed. */
 export const INVALID_SIGNATURE = 'Invalid webhook signature';
@@ -51,12 +49,12 @@ function isSigned(payload: string, headers: Record<string, string>, secret: stri
 }
 
 /** Verifies the signature over the exact bytes of the body. Returns undefined if no signing secret matches. */
-function verify(payload: string, headers: Headers): Delivery | undefined {
+function verify(payload: string, headers: Headers, secrets: readonly string[]): Delivery | undefined {
   const header = (name: string) => headers.get(`svix-${name}`) ?? headers.get(`webhook-${name}`) ?? '';
   const [id, timestamp, signatures] = [header('id'), header('timestamp'), header('signature')];
   if (!MESSAGE_ID.test(id) || !TIMESTAMP.test(timestamp) || !SIGNATURES.test(signatures)) return undefined;
   const signed = { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': signatures };
-  const isVerified = signingSecrets().some((secret) => isSigned(payload, signed, secret));
+  const isVerified = secrets.some((secret) => isSigned(payload, signed, secret));
   return isVerified ? { messageId: id, occurredAt: Number(timestamp) * 1_000 } : undefined;
 }
 
@@ -75,8 +73,8 @@ async function registerUser(data: unknown): Promise<boolean> {
 
 /**
  * Verifies a delivery, registers the user of a `user.created` event, and runs the handler of the event, if there is one
- * (docs/contract.md, 4.2 and 6.1). `payload` must be the exact text of the body. Deliveries may arrive late, repeatedly and in
- * any order.
+ * (docs/contract.md, 4.2 and 6.1). `payload` must be the exact text of the body, and one of the signing `secrets` must match.
+ * Deliveries may arrive late, repeatedly and in any order.
  *
  * Throws an HttpError 400 for a missing body, an invalid signature, and a verified body that is not a valid event. Passes errors
  * of the database and of the handler through, so that the sender repeats the delivery.
@@ -84,12 +82,13 @@ async function registerUser(data: unknown): Promise<boolean> {
 export async function receiveWebhook(
   payload: string,
   headers: Headers,
+  secrets: readonly string[],
   handlers: EventHandlers = {},
 ): Promise<Acknowledgment> {
   if (payload === '') throw new HttpError(400, 'Missing body');
   const delivery = await withSpan(
     'verify webhook',
-    async () => verify(payload, headers),
+    async () => verify(payload, headers, secrets),
     (verified) => (verified ? 'verified' : 'rejected'),
   );
   if (!delivery) throw new HttpError(400, INVALID_SIGNATURE);

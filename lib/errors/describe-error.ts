@@ -1,4 +1,4 @@
-import { sqlStateOf } from './sql-state';
+import { sqlStateOf } from '../concurrency/attempts';
 
 /** The log fields of an error. */
 export interface ErrorDescription {

@@ -1,6 +1,5 @@
 import type { NextRequest } from 'next/server';
-import { logRequest, requestIdOf, withLogFields } from '../log';
-import type { RequestLogFields } from '../telemetry/with-span';
+import { logRequest, type RequestLogFields, requestIdOf, withLogFields } from '../log';
 import { HttpError } from './error';
 
 /** Returns a JSON response. `route` adds the headers that every response has. */

@@ -1,7 +1,7 @@
 import { type ClerkClient, createClerkClient } from '@clerk/backend';
 import * as z from 'zod/mini';
+import { withTimeout } from '../concurrency/attempts';
 import { TransientError } from '../concurrency/retry';
-import { withTimeout } from '../concurrency/with-timeout';
 import { parseEnvironmentSubset, variables } from '../env';
 
 /** Maximum number of users in one response. */

@@ -1,5 +1,5 @@
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
-import { withTimeout } from '../concurrency/with-timeout';
+import { withTimeout } from '../concurrency/attempts';
 import { describeError } from '../errors/describe-error';
 import { withoutDefaultPort } from '../http/address';
 import { rateLimitedWarning } from '../log';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { type NextFetchEvent, type NextMiddleware, NextRequest } from 'next/server';
-import { withTimeout } from '../concurrency/with-timeout';
+import { withTimeout } from '../concurrency/attempts';
 import { environment } from '../env';
 import { describeError } from '../errors/describe-error';
 import { rateLimitedWarning } from '../log';

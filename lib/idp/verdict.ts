@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod/mini';
-import { isIdentityProviderUserId } from '../api/identity-provider-user-id';
+import { isIdentityProviderUserId } from '../api/input';
 import { environment } from '../env';
 
 /** The user of a verified session, or the reason why there is none. Only the log shows the reason. */
@@ -67,7 +67,10 @@ export function readVerdict(headers: Pick<Headers, 'get'>): Verdict {
   return Signed.parse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
 }
 
-/** Throws for a path that the middleware treats as a page, because it does not check the origin of a page's cookies. */
+/**
+ * Throws for a path without a version segment (`/v1/`), so that its guarded route responds with a 500. The middleware treats the
+ * path as a page, and does not check the origin of a page's cookies.
+ */
 export function rejectPage(headers: Pick<Headers, 'get'>): void {
   if (headers.get(PAGE_PATH) !== null)
     throw new Error('The path of a guarded route needs a version segment, as in /notes/v1/notes');

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { sqlStateOf } from '../errors/sql-state';
+import { sqlStateOf } from '../concurrency/attempts';
 import { HttpError } from '../http/error';
 
 /** SQLSTATE of a violated exclusion constraint, such as one that prevents overlapping bookings. */

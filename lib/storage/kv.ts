@@ -3,8 +3,7 @@ import { ConsecutiveBreaker, circuitBreaker, handleAll } from 'cockatiel';
 import { Pool } from 'undici';
 import { kvAddress } from '../env';
 import { describeError } from '../errors/describe-error';
-import { log } from '../log';
-import { telemetry } from '../telemetry/with-span';
+import { log, telemetry } from '../log';
 
 /** Time limit of one call to the store. A request with a session makes at most two calls. */
 const TIMEOUT_MS = 500;

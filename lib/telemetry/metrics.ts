@@ -1,5 +1,5 @@
 import type { Meter } from '@opentelemetry/api';
-import type { CompletedRequest, RequestLogFields, SpanOutcomes } from './with-span';
+import type { HandledRequest, RequestLogFields, SpanOutcomes } from './port';
 
 /** Bucket boundaries for requests, from the OpenTelemetry semantic conventions for HTTP. */
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
@@ -58,15 +58,15 @@ export function instruments(meter: Meter) {
       const attributes = { 'identity_link.cache.operation': operation, 'identity_link.outcome': outcome };
       cache.record(milliseconds, attributes);
     },
-    recordRequest({ method, route, status, seconds, logFields }: CompletedRequest): void {
-      requests.record(seconds, {
+    recordRequest({ method, route, status, ms, fields }: HandledRequest): void {
+      requests.record(ms / 1_000, {
         'http.request.method': METHOD.test(method) ? method : '_OTHER',
         'http.route': route,
         'http.response.status_code': status,
       });
       const isWebhook = route === WEBHOOKS;
-      addRegistration('request', logFields.caller);
-      addRegistration(isWebhook ? 'webhook' : 'register', logFields.registered);
+      addRegistration('request', fields.caller);
+      addRegistration(isWebhook ? 'webhook' : 'register', fields.registered);
       if (isWebhook) webhooks.add(1, { 'identity_link.outcome': resultOf(status) });
     },
     recordPageUser: ({ caller }: RequestLogFields): void => addRegistration('request', caller),

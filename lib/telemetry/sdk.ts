@@ -6,12 +6,12 @@ import { PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
 import { BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { waitUntil } from '@vercel/functions';
 import { registerOTel } from '@vercel/otel';
-import { withTimeout } from '../concurrency/with-timeout';
+import { withTimeout } from '../concurrency/attempts';
 import { rateLimitedWarning } from '../log';
 import { instruments } from './metrics';
+import type { Telemetry } from './port';
 import type { TelemetrySettings } from './settings';
 import { redactingExporter, registerRoute, SCOPE } from './spans';
-import type { Telemetry } from './with-span';
 
 /** Maximum delay that a flush adds before a Vercel function is suspended or a process exits. */
 const FLUSH_MS = 1_500;

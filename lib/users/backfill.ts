@@ -1,6 +1,6 @@
 import { IdentityProviderUserId } from '../api/schemas';
+import { retryOnConflict } from '../concurrency/attempts';
 import type { RetryOptions } from '../concurrency/retry';
-import { retryOnConflict } from '../errors/sql-state';
 import { forgottenUntil, insertLinks, linkedUserIds } from '../linking/links';
 import { retryDatabase } from './database-error';
 import { providerUsers } from './paginate';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
+import { retryOnConflict } from '../concurrency/attempts';
 import { type RetryOptions, retry, TransientError } from '../concurrency/retry';
-import { retryOnConflict } from '../errors/sql-state';
 import { database, type Transaction } from '../storage/database';
 import { retryDatabase } from './database-error';
 import { type CheckedMap, type Collision, checkMap, type MapLine, REMEDIES } from './relink-map';

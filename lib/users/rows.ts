@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { retryOnConflict } from '../errors/sql-state';
+import { retryOnConflict } from '../concurrency/attempts';
 import { database, type Transaction } from '../storage/database';
 import { asTransientError } from './database-error';
 

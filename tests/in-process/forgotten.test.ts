@@ -66,7 +66,8 @@ const loadProcess = () =>
         const payload = JSON.stringify({ type: 'user.created', data: { id: name } });
         const signature = signatureHeaders(payload, { secret: SIGNING_SECRET, id: `msg_${messageId}` });
         handled = 0;
-        const receive = () => webhook.receiveWebhook(payload, new Headers(signature), handlers);
+        const receive = () =>
+          webhook.receiveWebhook(payload, new Headers(signature), [SIGNING_SECRET], handlers);
         const { fields, result } = await withFields(receive);
         return { ...result, registered: fields.registered, handled };
       },

@@ -30,7 +30,9 @@ let messages = 0;
 function deliver(type: string, id: unknown, { message = ++messages, timestamp = Date.now() } = {}) {
   const payload = JSON.stringify({ type, data: { id, object: 'user', deleted: true }, timestamp });
   const headers = signatureHeaders(payload, { secret: SIGNING_SECRET, id: `msg_${message}` });
-  return receiveWebhook(payload, new Headers(headers), { 'user.deleted': forgetDeletedUser });
+  return receiveWebhook(payload, new Headers(headers), [SIGNING_SECRET], {
+    'user.deleted': forgetDeletedUser,
+  });
 }
 
 /** Ids of the users that exist at the identity provider. */

@@ -25,7 +25,9 @@ const loadProcess = () =>
         'svix-signature': new Webhook(SIGNING_SECRET).sign(`msg_${messageId}`, now, payload),
       });
       const fields: Parameters<typeof log.withLogFields>[0] = {};
-      await log.withLogFields(fields, () => webhook.receiveWebhook(payload, headers, handlers));
+      await log.withLogFields(fields, () =>
+        webhook.receiveWebhook(payload, headers, [SIGNING_SECRET], handlers),
+      );
       return fields;
     };
     return { receive, defineEvent };

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { beforeAll, expect, test, vi } from 'vitest';
-import type { RequestLogFields } from '#lib/telemetry/with-span';
+import type { RequestLogFields } from '#lib/log';
 import { explore } from './explore';
 import { fakeStorage } from './fake-storage';
 import { linkModel, NONE, type State } from './link-model';

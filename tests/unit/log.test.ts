@@ -2,8 +2,15 @@ import pino from 'pino';
 import { expect, test, vi } from 'vitest';
 import { InvalidEnvironmentError } from '#lib/env';
 import { describeError } from '#lib/errors/describe-error';
-import { addLogFields, log, rateLimitedWarning, requestIdOf, withLogFields } from '#lib/log';
-import { enableTelemetry, type RequestLogFields } from '#lib/telemetry/with-span';
+import {
+  addLogFields,
+  enableTelemetry,
+  log,
+  type RequestLogFields,
+  rateLimitedWarning,
+  requestIdOf,
+  withLogFields,
+} from '#lib/log';
 
 // describeError() returns the fields of an error for the log. It omits texts that may contain personal data or keys.
 test('describeError() returns the name and the code of an error. It returns the message only if the message consists of words', () => {

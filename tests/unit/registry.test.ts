@@ -1,38 +1,44 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { builtItem, copiedFiles, itemNames, registryIndex } from '../../tools/registry/build';
-import { PACKAGES } from '../../tools/registry/hosts';
 
+const File = z.object({ path: z.string(), target: z.string() });
 const Item = z.object({
+  name: z.string(),
   dependencies: z.array(z.string()).default([]),
-  files: z.array(z.object({ content: z.string() })),
+  files: z.array(File),
 });
-const parseItem = (name: string) => Item.parse(JSON.parse(builtItem(name)));
+const { items } = z.object({ items: z.array(Item) }).parse(JSON.parse(readFileSync('registry.json', 'utf8')));
 
-// The registry contains files of lib/ that the shadcn CLI copies into another application.
-test('The registry contains the current files of lib (`npm run registry` updates it)', async () => {
-  for (const [file, text] of copiedFiles()) await expect(text).toMatchFileSnapshot(`../../${file}`);
-  await expect(registryIndex()).toMatchFileSnapshot('../../registry.json');
-  for (const name of itemNames)
-    await expect(builtItem(name)).toMatchFileSnapshot(`../../registry/${name}.json`);
-});
+/** Packages that each application has before the installation. */
+const PACKAGES = ['@clerk/nextjs', 'next', 'react'];
+/** The Prisma client of the application. */
+const CLIENT = 'lib/prisma';
+const targets = new Set(items.flatMap(({ files }) => files.map(({ target }) => target)));
 
-test('The registry item identity-link has at most 12 files, at most 350 lines and no dependencies', () => {
-  const { dependencies, files } = parseItem('identity-link');
-  expect(dependencies).toEqual([]);
-  expect(files.length).toBeLessThanOrEqual(12);
-  const lines = files.map(({ content }) => content.split('\n').length - 1);
-  expect(lines.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(350);
-});
-
-test.each(itemNames)(
-  'The registry item %s imports only packages that it declares or that each application has',
-  (name) => {
-    const { dependencies, files } = parseItem(name);
-    const imported = files.flatMap(({ content }) =>
-      Array.from(content.matchAll(/ from '((?:@[\w-]+\/)?\w[\w:-]*)/g), ([, from = '']) => from),
+test.each(items)(
+  'The files of the shadcn item $name import only installed files and declared packages',
+  (item) => {
+    const known = [...PACKAGES, ...item.dependencies];
+    const unknown = item.files.flatMap((file) =>
+      Array.from(
+        readFileSync(file.path, 'utf8').matchAll(/(?:from |import\()'([^']+)'/g),
+        ([, from = '']) => from,
+      ).filter((from) => {
+        if (!from.startsWith('.'))
+          return !from.startsWith('node:') && !known.some((name) => `${from}/`.startsWith(`${name}/`));
+        const imported = path.posix.join(path.posix.dirname(file.target), from);
+        return imported !== CLIENT && !targets.has(`${imported}.ts`);
+      }),
     );
-    const known = [...PACKAGES, ...dependencies];
-    expect(imported.filter((from) => !from.startsWith('node:') && !known.includes(from))).toEqual([]);
+    expect(unknown).toEqual([]);
   },
 );
+
+test('The shadcn item identity-link has at most 16 files and 700 lines', () => {
+  const files = items[0]?.files ?? [];
+  const lines = files.flatMap((file) => readFileSync(file.path, 'utf8').match(/\S.*$/gm) ?? []);
+  expect(files.length).toBeLessThanOrEqual(16);
+  expect(lines.length).toBeLessThanOrEqual(700);
+});

@@ -1,13 +1,21 @@
 import { context, createTraceState, diag, metrics, propagation, TraceFlags, trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { log } from '#lib/log';
+import type { Telemetry } from '#lib/telemetry/port';
 import { startTelemetry } from '#lib/telemetry/sdk';
-import type { Telemetry } from '#lib/telemetry/with-span';
 import { type OtlpReceiver, startOtlpReceiver } from '../harness/dependencies/otlp-receiver';
 import { stopAfterTest } from '../vitest/stop-after-all';
 
 const WEBHOOKS = '/webhooks/idp/v1/user-created';
-const request = { method: 'GET', route: '/users/v1/me', status: 200, seconds: 0.25, logFields: {} } as const;
+const request = {
+  requestId: 'request',
+  method: 'GET',
+  route: '/users/v1/me',
+  status: 200,
+  ms: 250,
+  fields: {},
+  quiet: false,
+} as const;
 
 let receiver: OtlpReceiver;
 let warn = vi.spyOn(log, 'warn');
@@ -117,11 +125,11 @@ test('The recorded requests, cache calls, registrations and webhooks are exporte
     async () => undefined,
     () => 'rejected',
   );
-  telemetry.recordRequest({ ...request, logFields: { caller: 'existing' } });
+  telemetry.recordRequest({ ...request, fields: { caller: 'existing' } });
   telemetry.recordRequest({ ...request, method: 'BREW', status: 405 });
-  telemetry.recordRequest({ ...request, route: '/auth/v1/register', logFields: { registered: 'created' } });
+  telemetry.recordRequest({ ...request, route: '/auth/v1/register', fields: { registered: 'created' } });
   for (const status of [200, 400, 500])
-    telemetry.recordRequest({ ...request, route: WEBHOOKS, status, logFields: { registered: 'forgotten' } });
+    telemetry.recordRequest({ ...request, route: WEBHOOKS, status, fields: { registered: 'forgotten' } });
   telemetry.recordPageUser({ caller: 'created' });
   telemetry.recordPageUser({ cache: 'hit' });
   telemetry.breakerOpened();

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
-import { log } from '#lib/log';
+import { log, withSpan } from '#lib/log';
 import { telemetrySettings } from '#lib/telemetry/settings';
-import { withSpan } from '#lib/telemetry/with-span';
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example:4318/otlp/' };
 const BOTH = { traces: true, metrics: true };

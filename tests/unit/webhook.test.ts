@@ -25,16 +25,14 @@ const receive = (
       [`${prefix}-timestamp`]: changes.timestamp ?? String(vector.timestamp),
       [`${prefix}-signature`]: changes.signature ?? vector.signature,
     }),
-    {},
+    [...OTHER_SECRETS, vector.secret],
   ).then(
     () => 'acknowledged',
     (error: Error) => error.message,
   );
 
 beforeAll(() => {
-  Object.assign(process.env, BUILD_TIME_VALUES, {
-    IDP_WEBHOOK_SIGNING_SECRET: [...OTHER_SECRETS, vector.secret].join(' '),
-  });
+  Object.assign(process.env, BUILD_TIME_VALUES);
 });
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['Date'], now: vector.timestamp * 1000 });

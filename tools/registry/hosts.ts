@@ -12,31 +12,82 @@ export interface Host {
   readonly alias: '@/' | '~/';
   /** Module that exports the Prisma client, relative to the root. */
   readonly client: string;
-  /** Path of the Prisma schema: a folder or a single file. */
-  readonly schema: 'prisma' | 'prisma/schema.prisma';
-  /** Default isolation level of the database. With `serializable`, a statement that loses a race fails. */
-  readonly isolation: 'read committed' | 'serializable';
-  readonly typescript: '5.9' | '7';
-  /** True if the middleware calls `auth.protect()` for every route except the public routes that it lists. */
-  readonly protects: boolean;
-  /** The way in which the middleware passes CLERK_JWT_KEY after the installation. */
-  readonly passesKeyBy: 'withIdentityLink' | 'jwtKey';
-  /** True if the item identity-link-cache is installed. */
-  readonly caches: boolean;
+  readonly config: string;
+  readonly models: string;
+  /** SQL that creates the tables of `models` and, if it is installed, of the item's model. */
+  readonly sql: string;
+  /** Parameters of DATABASE_URL, and the code that passes its schema to the adapter. */
+  readonly schema?: 'app';
+  /** The handler of the middleware. */
+  readonly handler: string;
+  /** Changes of lib/identity-link/linking/links.ts for the application's own table. */
+  readonly links: ReadonlyArray<readonly [from: string, to: string]>;
+  /** Columns of the link: the table, the id, Clerk's id, and an insert whose only parameter is Clerk's id. */
+  readonly table: {
+    readonly name: string;
+    readonly id: string;
+    readonly user: string;
+    readonly insert: string;
+  };
 }
 
-const SRC = { root: 'src/', client: 'lib/prisma', isolation: 'read committed' } as const;
-const ROOT = { root: '', client: 'db/client', isolation: 'serializable' } as const;
-const PROXY = { middleware: 'proxy.ts', alias: '@/', protects: false } as const;
-const MIDDLEWARE = { middleware: 'middleware.ts', alias: '~/', protects: true } as const;
-const FOLDER = { schema: 'prisma', caches: false } as const;
-const FILE = { schema: 'prisma/schema.prisma', caches: true } as const;
+const USER = 'model User {\n  id    Int    @id @default(autoincrement())\n  email String @unique\n';
 
 export const HOSTS: readonly Host[] = [
-  { name: 'src', ...SRC, ...PROXY, ...FOLDER, typescript: '7', passesKeyBy: 'withIdentityLink' },
-  { name: 'root', ...ROOT, ...MIDDLEWARE, ...FILE, typescript: '7', passesKeyBy: 'jwtKey' },
-  { name: 'src_old', ...SRC, ...MIDDLEWARE, ...FILE, typescript: '5.9', passesKeyBy: 'withIdentityLink' },
-  { name: 'root_old', ...ROOT, ...PROXY, ...FOLDER, typescript: '5.9', passesKeyBy: 'jwtKey' },
+  {
+    name: 'own_table',
+    root: 'src/',
+    middleware: 'proxy.ts',
+    alias: '~/',
+    client: 'db/client',
+    config: 'export default { trailingSlash: true };\n',
+    models: `${USER}  clerkId String? @unique\n}\n`,
+    sql: 'CREATE TABLE "User" (id SERIAL PRIMARY KEY, email TEXT NOT NULL UNIQUE, "clerkId" TEXT UNIQUE)',
+    handler: `(_auth, request) => {
+  if (/^\\/(?:en|users|me|notes)\\//.test(request.nextUrl.pathname)) return undefined;
+  return NextResponse.redirect(new URL('/en' + request.nextUrl.pathname, request.url));
+}`,
+    links: [
+      ["from '../../prisma'", "from '~/db/client'"],
+      ['prisma.identityLink', 'prisma.user'],
+      ["'userId'", "'id'"],
+      ["'identityProviderUserId'", "'clerkId'"],
+      [
+        'async (_clerkUserId: string) => ({})',
+        "async (clerkUserId: string) => ({ email: clerkUserId + '@example.com' })",
+      ],
+    ],
+    table: {
+      name: '"User"',
+      id: 'id',
+      user: '"clerkId"',
+      insert: `INSERT INTO "User" ("clerkId", email) VALUES ($1, $1 || '@example.com')`,
+    },
+  },
+  {
+    name: 'own_model',
+    root: '',
+    middleware: 'middleware.ts',
+    alias: '@/',
+    client: 'lib/prisma',
+    config: 'export default {};\n',
+    models: `${USER}}\n`,
+    sql: `CREATE SCHEMA app;
+      CREATE TABLE app."User" (id SERIAL PRIMARY KEY, email TEXT NOT NULL UNIQUE);
+      CREATE TABLE app.identity_links (user_id UUID PRIMARY KEY, identity_provider_user_id VARCHAR(255) NOT NULL UNIQUE)`,
+    schema: 'app',
+    handler: `async (auth, request) => {
+  if (!/^\\/(?:users\\/.*|me|notes)?$/.test(request.nextUrl.pathname)) await auth.protect();
+}`,
+    links: [],
+    table: {
+      name: 'app.identity_links',
+      id: 'user_id',
+      user: 'identity_provider_user_id',
+      insert:
+        'INSERT INTO app.identity_links (user_id, identity_provider_user_id) VALUES (gen_random_uuid(), $1)',
+    },
+  },
 ];
 
 const VERSIONS = z
@@ -46,27 +97,12 @@ const VERSIONS = z
   })
   .transform(({ dependencies, devDependencies }) => ({ ...devDependencies, ...dependencies }))
   .parse(JSON.parse(readFileSync('package.json', 'utf8')));
-/** Packages that each application has before the installation. */
-export const PACKAGES = [
-  '@clerk/nextjs',
-  '@prisma/adapter-pg',
-  '@prisma/client',
-  '@types/node',
-  '@types/react',
-  '@types/react-dom',
-  'next',
-  'prisma',
-  'react',
-  'react-dom',
-  'typescript',
-  'zod',
-];
 
-/**
- * Dependency of the item identity-link-cache. If package.json already lists it, shadcn does not run npm, which would download
- * all packages.
- */
-const CACHE_CLIENT = '@vercel/kv';
+/** Packages of an application. If package.json already lists `svix`, shadcn does not run npm, which would download packages. */
+const PACKAGES =
+  '@clerk/nextjs @prisma/adapter-pg @prisma/client @types/node @types/react @types/react-dom next prisma react react-dom svix typescript zod'.split(
+    ' ',
+  );
 
 /** Compiler options of `create-next-app`. */
 const COMPILER_OPTIONS = {
@@ -86,37 +122,6 @@ const COMPILER_OPTIONS = {
   plugins: [{ name: 'next' }],
 };
 
-const PLAIN = `import { clerkMiddleware } from '@clerk/nextjs/server';
-
-export default clerkMiddleware();
-`;
-const PROTECTING = `import { clerkMiddleware, createRouteMatcher } from '@clerk/nextjs/server';
-
-const isPublic = createRouteMatcher(['/', '/users/(.*)', '/me', '/notes']);
-
-export default clerkMiddleware(async (auth, request) => {
-  if (!isPublic(request)) await auth.protect();
-});
-`;
-
-/**
- * Returns the text of the middleware file after the manual edits. Used if this text is not in the guide (docs/existing-app.md),
- * which shows only `withIdentityLink()` without arguments. The edits follow the text that shadcn prints (`docs` in build.ts).
- */
-function editMiddleware({ protects, passesKeyBy, alias }: Host): string {
-  if (passesKeyBy === 'withIdentityLink')
-    return `import { withIdentityLink } from '${alias}lib/identity-link/middleware';\n${PROTECTING}`
-      .replace('clerkMiddleware, ', '')
-      .replace('clerkMiddleware(', 'withIdentityLink(');
-  const jwtKey = '{ jwtKey: process.env.CLERK_JWT_KEY });';
-  return protects
-    ? PROTECTING.replace("'/'", "'/', '/auth/v1/register', '/webhooks/(.*)'").replace(
-        /^\}\);/m,
-        `}, ${jwtKey}`,
-      )
-    : PLAIN.replace('clerkMiddleware();', `clerkMiddleware(${jwtKey}`);
-}
-
 const json = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
 
 /** Writes a file and its folders. */
@@ -126,24 +131,25 @@ export function write(folder: string, file: string, text: string): void {
   writeFileSync(target, text);
 }
 
-/** Creates the files of an application with Clerk, Prisma and a model User, as it is before the installation. */
+/** Creates the files of an application with Clerk and Prisma, as it is before the installation. */
 export function createHost(folder: string, host: Host): void {
-  const { root, middleware, alias, client, schema, caches } = host;
-  const packages = caches ? [...PACKAGES, CACHE_CLIENT] : PACKAGES;
+  const { root, alias, client, schema } = host;
   const files: Record<string, string> = {
     'package.json': json({
       name: 'host',
       private: true,
-      dependencies: Object.fromEntries(packages.map((name) => [name, VERSIONS[name]])),
+      dependencies: Object.fromEntries(PACKAGES.map((name) => [name, VERSIONS[name]])),
     }),
     'tsconfig.json': json({
       compilerOptions: { ...COMPILER_OPTIONS, paths: { [`${alias}*`]: [`./${root}*`] } },
       include: ['next-env.d.ts', '**/*.ts', '**/*.tsx', '.next/types/**/*.ts'],
       exclude: ['node_modules'],
     }),
+    'next.config.mjs': host.config,
+    'public/logo.svg': '<svg xmlns="http://www.w3.org/2000/svg"/>\n',
     'prisma.config.ts': `import { defineConfig } from 'prisma/config';
 
-export default defineConfig({ schema: '${schema}', migrations: { path: 'prisma/migrations' } });
+export default defineConfig({ schema: 'prisma/schema.prisma' });
 `,
     'prisma/schema.prisma': `generator client {
   provider = "prisma-client"
@@ -154,29 +160,20 @@ datasource db {
   provider = "postgresql"
 }
 
-model User {
-  id    Int    @id @default(autoincrement())
-  email String @unique
-}
-`,
-    'prisma/migrations/20260101000000_create_users/migration.sql':
-      'CREATE TABLE "User" ("id" SERIAL PRIMARY KEY, "email" TEXT NOT NULL UNIQUE);\n',
-    [`${root}${client}.ts`]: `import { PrismaPg } from '@prisma/adapter-pg';
+${host.models}`,
+    [`${root}${client}.ts`]: `import 'server-only';
+import { PrismaPg } from '@prisma/adapter-pg';
 import { PrismaClient } from '${alias}generated/prisma/client';
 
-export const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: process.env.DATABASE_URL }) });
+const connection = { connectionString: process.env.DATABASE_URL };
+export const prisma = new PrismaClient({ adapter: new PrismaPg(connection${schema ? `, { schema: '${schema}' }` : ''}) });
 `,
-    [`${root}${middleware}`]: host.protects ? PROTECTING : PLAIN,
     [`${root}app/layout.tsx`]: `export default function Layout({ children }: { children: React.ReactNode }) {
   return <html lang="en"><body>{children}</body></html>;
 }
 `,
-    [`${root}app/page.tsx`]: `import { prisma } from '${alias}${client}';
-
-export const dynamic = 'force-dynamic';
-
-export default async function Page() {
-  return <p>{await prisma.user.count()} users</p>;
+    [`${root}app/page.tsx`]: `export default function Page() {
+  return <p>host</p>;
 }
 `,
   };
@@ -211,16 +208,19 @@ export default function Page() {
 
 /** Makes the manual edits of docs/existing-app.md, and writes the files that the guide shows, and a form. */
 export function editHost(folder: string, host: Host): void {
-  const { root, middleware, alias, client } = host;
+  const { root, middleware, alias, handler } = host;
   for (const [, indent = '', file = '', code = ''] of GUIDE.matchAll(
     /^( *)```tsx?\n *\/\/ (\S+)\n(.*?)^ *```$/gms,
   )) {
-    const text = code.replaceAll(new RegExp(`^${indent}`, 'gm'), '').replaceAll("'@/", `'${alias}`);
-    write(folder, root + file.replace('proxy.ts', middleware), text);
+    const text = code
+      .replaceAll(new RegExp(`^${indent}`, 'gm'), '')
+      .replaceAll("'@/", `'${alias}`)
+      .replace('withIdentityLink()', () => `withIdentityLink(${handler})`);
+    const imports = file === 'proxy.ts' ? "import { NextResponse } from 'next/server';\n" : '';
+    write(folder, root + file.replace('proxy.ts', middleware), imports + text);
   }
   write(folder, `${root}app/notes/page.tsx`, FORM);
-  if (host.protects || host.passesKeyBy === 'jwtKey')
-    write(folder, `${root}${middleware}`, editMiddleware(host));
-  if (client !== 'lib/prisma')
-    write(folder, `${root}lib/identity-link/prisma.ts`, `export { prisma } from '${alias}${client}';\n`);
+  const links = path.join(folder, root, 'lib/identity-link/linking/links.ts');
+  const edited = host.links.reduce((text, [from, to]) => text.replace(from, to), readFileSync(links, 'utf8'));
+  writeFileSync(links, edited);
 }

@@ -1,4 +1,4 @@
-import { RegisterUserRequest } from '#lib/api/identity-provider-user-id';
+import { RegisterUserRequest } from '#lib/api/input';
 import { guard } from '#lib/guard';
 import { readJson } from '#lib/http/body';
 import { HttpError } from '#lib/http/error';

@@ -1,5 +1,3 @@
-import { processState } from '../process-state';
-
 /** Fields of a request's log line besides id, route, status and duration. */
 export interface RequestLogFields {
   /** Result of the lookup of the caller's internal id in the cache. `bypass` means that the cache call failed. */
@@ -25,14 +23,18 @@ export interface SpanOutcomes {
   readonly 'verify webhook': 'verified' | 'rejected';
 }
 
-/** A request that has a response from a route or from the middleware. */
-export interface CompletedRequest {
+/** A request that a route has handled. */
+export interface HandledRequest {
+  readonly requestId: string;
   readonly method: string;
-  /** The pattern of the route. It must not contain data of the client. */
+  /** The path with the names of its parameters, such as `/notes/v1/[noteId]`. It must not contain data of the client. */
   readonly route: string;
   readonly status: number;
-  readonly seconds: number;
-  readonly logFields: RequestLogFields;
+  readonly ms: number;
+  readonly fields: RequestLogFields;
+  readonly error?: unknown;
+  /** True for a request that is logged at the level `debug` unless its handler throws. */
+  readonly quiet: boolean;
 }
 
 /** Records spans and metrics (docs/telemetry.md). Recording does not throw and does not delay a request. */
@@ -42,7 +44,7 @@ export interface Telemetry {
     work: () => Promise<T>,
     outcomeOf: (result: T) => SpanOutcomes[S],
   ): Promise<T>;
-  recordRequest(request: CompletedRequest): void;
+  recordRequest(request: HandledRequest): void;
   /** Records the registration that a page or a server action caused, if there was one. */
   recordPageUser(fields: RequestLogFields): void;
   breakerOpened(): void;
@@ -51,23 +53,4 @@ export interface Telemetry {
   spanIds(): { readonly trace_id: string; readonly span_id: string } | undefined;
   /** Exports the pending spans and metrics. Resolves when the export has succeeded or failed, or after 1.5 s. */
   flush(): Promise<void>;
-}
-
-const state = processState('telemetry', (): { current?: Telemetry } => ({}));
-
-/** Returns the telemetry of this process, or undefined if it is disabled. */
-export const telemetry = (): Telemetry | undefined => state.current;
-
-/** Enables telemetry in all bundles of this process. Log lines then contain the ids of the current span if it is sampled. */
-export function enableTelemetry(enabled: Telemetry): void {
-  state.current = enabled;
-}
-
-/** Runs `work` in a span that records the outcome. If telemetry is disabled, runs `work` without a span. */
-export function withSpan<S extends keyof SpanOutcomes, T>(
-  name: S,
-  work: () => Promise<T>,
-  outcomeOf: (result: T) => SpanOutcomes[S],
-): Promise<T> {
-  return state.current ? state.current.withSpan(name, work, outcomeOf) : work();
 }

@@ -1,10 +1,23 @@
 const property = (value: unknown, name: string): unknown =>
   typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
 
-/** Returns the SQLSTATE (such as 42501) of the database error behind a Prisma error, or undefined if there is none. */
+/** SQLSTATEs that belong to error codes of Prisma. Prisma 6 reports only the code for a statement that it generates. */
+const OF_PRISMA: ReadonlyMap<unknown, string> = new Map([
+  ['P2002', '23505'],
+  ['P2034', '40001'],
+]);
+
+/**
+ * Returns the SQLSTATE (such as 42501) of the database error behind an error of Prisma 6 or 7, with or without a driver adapter.
+ * Returns undefined if there is none.
+ */
 export function sqlStateOf(error: unknown): string | undefined {
-  const driverError = property(property(error, 'meta'), 'driverAdapterError');
-  const code = property(property(driverError, 'cause'), 'originalCode');
+  const meta = property(error, 'meta');
+  const driverError = property(meta, 'driverAdapterError') ?? error;
+  const code =
+    property(property(driverError, 'cause'), 'originalCode') ??
+    property(meta, 'code') ??
+    OF_PRISMA.get(property(error, 'code'));
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
@@ -26,5 +39,21 @@ export async function retryOnConflict<T>(work: () => Promise<T>, attempt = 1): P
   } catch (error) {
     if (attempt === MAX_ATTEMPTS || !RETRYABLE.has(sqlStateOf(error))) throw error;
     return retryOnConflict(work, attempt + 1);
+  }
+}
+
+/** Rejects with a TimeoutError if `work` does not settle in time. Does not cancel `work`. */
+export async function withTimeout<T>(milliseconds: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(
+      () => reject(Object.assign(new Error('Timed out'), { name: 'TimeoutError' })),
+      milliseconds,
+    );
+  });
+  try {
+    return await Promise.race([work, timeout]);
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -1,0 +1,222 @@
+import { createHmac, createPublicKey, randomBytes, randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+
+/**
+ * `npx tsx --conditions=react-server <this file> [<path of a guarded GET route>...] [user_<id of a Clerk user>]` checks the
+ * installation in the running application at APPLICATION_URL (default http://localhost:3000). Links two test users with the
+ * application's own Prisma client and deletes them. Exits with 1 if a check fails.
+ */
+for (const file of ['.env.local', '.env']) if (existsSync(file)) process.loadEnvFile(file);
+const env = process.env;
+const url = (env['APPLICATION_URL'] ?? 'http://localhost:3000').replace(/\/$/, '');
+const [REGISTER, WEBHOOK] = ['/auth/v1/register', '/webhooks/idp/v1/user-created'] as const;
+const PREFIX = 'user_doctor_';
+const routes = process.argv.slice(2).filter((argument) => argument.startsWith('/'));
+const realUser = process.argv.slice(2).find((argument) => argument.startsWith('user_'));
+const proxy =
+  ['proxy.ts', 'middleware.ts'].flatMap((name) => [name, `src/${name}`]).find(existsSync) ?? 'proxy.ts';
+
+const STATIC = 'html?|css|js(?!on)|jpe?g|webp|png|gif|svg|ttf|woff2?|ico|csv|docx?|xlsx?|zip|webmanifest';
+const MATCHER = [
+  'export const config = { matcher: [',
+  `  '/((?!_next|[^?]*\\\\.(?:${STATIC})).*)',`,
+  "  '/(api|trpc|auth/v1|webhooks/idp)(.*)', // and your guarded paths",
+  '] };',
+];
+const COLUMNS = 'Return them from otherColumns() in lib/identity-link/linking/links.ts.';
+
+/** What is wrong, and the lines that solve it. With `isTried: false`, the check could not run. */
+class Finding extends Error {
+  readonly remedy: string[];
+  isTried = true;
+  constructor(message: string, ...remedy: string[]) {
+    super(message);
+    this.remedy = remedy;
+  }
+}
+const notTried = (message: string, ...remedy: string[]) =>
+  Object.assign(new Finding(message, ...remedy), { isTried: false });
+
+async function check(name: string, run: () => Promise<unknown>): Promise<boolean> {
+  try {
+    console.log(['ok       ', name, await run()].filter(Boolean).join(' '));
+    return true;
+  } catch (error) {
+    const { message, remedy = [], isTried = true }: Partial<Finding> = error instanceof Error ? error : {};
+    if (isTried) process.exitCode = 1;
+    console.log(`${isTried ? 'FAILURE ' : 'not tried'} ${name}: ${message}`);
+    for (const line of remedy) console.log(`          ${line}`);
+    return false;
+  }
+}
+
+interface Reply {
+  readonly status: number;
+  readonly body: string;
+  /** Clerk's reason for the rejection of a session. */
+  readonly reason: string;
+  /** Path that responded: the route, or its other spelling. */
+  readonly path: string;
+}
+
+/** Sends a request to a route. Follows only a redirect to the same path with or without a slash at the end. */
+async function send(route: string, init: RequestInit): Promise<Reply> {
+  const response = await fetch(url + route, {
+    ...init,
+    redirect: 'manual',
+    signal: AbortSignal.timeout(30_000),
+  });
+  const { status, headers } = response;
+  const reason = headers.get('x-clerk-auth-reason') ?? '';
+  const location = headers.get('location') ?? '';
+  if (status >= 300 && status < 400) {
+    const target = new URL(location, url);
+    const { pathname } = target;
+    if (pathname === `${route}/` || `${pathname}/` === route) return send(pathname, init);
+    const redirected = `${status} to ${location} instead of the response of the route.`;
+    if (/sign-?in|accounts\.|handshake/.test(location) || target.searchParams.has('redirect_url'))
+      throw new Finding(
+        `${redirected} Your handler in ${proxy} asks for a sign-in.`,
+        'Do not call auth.protect() for this route.',
+      );
+    if (pathname.replace(/\/$/, '').endsWith(route.replace(/\/$/, '')))
+      throw new Finding(
+        `${redirected} Your handler in ${proxy} adds a locale.`,
+        'Return before that redirect for this route.',
+      );
+    throw new Finding(`${redirected} Your handler in ${proxy} or next.config redirects it.`);
+  }
+  if (status === 404 && reason.startsWith('protect'))
+    throw new Finding(`404 by auth.protect() in ${proxy}.`, 'Do not call auth.protect() for this route.');
+  if (status === 404) throw new Finding('404: the route does not exist.', 'Check the files below app/.');
+  return { status, body: await response.text(), reason, path: route };
+}
+
+/** Sends a well-formed session token with a wrong signature. */
+async function checkRejection(route: string, method: string) {
+  const now = Math.floor(Date.now() / 1000);
+  const claims = {
+    sub: 'user_doctor',
+    sid: 'sess_doctor',
+    iss: 'https://doctor',
+    iat: now,
+    nbf: now,
+    exp: now + 60,
+  };
+  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const token = `${encode({ alg: 'RS256', typ: 'JWT', kid: 'ins_doctor' })}.${encode(claims)}.${randomBytes(256).toString('base64url')}`;
+  const { status, body, reason } = await send(route, {
+    method,
+    headers: { authorization: `bearer  ${token}` },
+  });
+  if (status === 500)
+    throw new Finding(`500: clerkMiddleware does not run for ${route}. In ${proxy}:`, ...MATCHER);
+  if (status !== 401) throw new Finding(`${status} instead of 401.`, 'Wrap the handler in guard().');
+  if (!body.startsWith('{"message"')) throw new Finding('the 401 is not JSON, so it is not of guard().');
+  const isLocal = reason === 'token-invalid-signature';
+  if (env['CLERK_JWT_KEY'] && !isLocal)
+    throw new Finding(
+      `the middleware does not use CLERK_JWT_KEY (${reason || 'no token'}). In ${proxy}:`,
+      'export default withIdentityLink(<the arguments of clerkMiddleware>);',
+    );
+  return isLocal ? '' : '(the keys come from Clerk: set CLERK_JWT_KEY to avoid the call)';
+}
+
+async function checkKey() {
+  const pem = env['CLERK_JWT_KEY']?.replaceAll('\\n', '\n');
+  if (!pem) throw notTried('CLERK_JWT_KEY is not set. It is optional.');
+  const own = createPublicKey(pem).export({ format: 'jwk' }).n;
+  const response = await fetch(`${env['CLERK_API_URL'] ?? 'https://api.clerk.com'}/v1/jwks`, {
+    headers: { authorization: `Bearer ${env['CLERK_SECRET_KEY']}` },
+    signal: AbortSignal.timeout(10_000),
+  }).catch((error: Error) => {
+    throw notTried(`Clerk does not respond (${error.message}).`);
+  });
+  if (response.status !== 200) throw new Finding(`Clerk rejects CLERK_SECRET_KEY (${response.status}).`);
+  const { keys }: { keys: { n?: string }[] } = await response.json();
+  if (!keys.some(({ n }) => n === own))
+    throw new Finding('CLERK_JWT_KEY is not a key of the instance of CLERK_SECRET_KEY.');
+}
+
+function deliver(user: string, isSigned = true): Promise<Reply> {
+  const body = JSON.stringify({ type: 'user.created', object: 'event', data: { id: user } });
+  const [id, timestamp] = [`msg_${randomUUID()}`, `${Math.floor(Date.now() / 1000)}`];
+  const secret =
+    (env['CLERK_WEBHOOK_SIGNING_SECRET'] ?? env['CLERK_WEBHOOK_SECRET'] ?? '').trim().split(/\s+/)[0] ?? '';
+  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
+  const signature = createHmac('sha256', key)
+    .update(`${id}.${timestamp}.${isSigned ? body : ''}`)
+    .digest('base64');
+  const headers = { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': `v1,${signature}` };
+  return send(WEBHOOK, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body });
+}
+
+async function checkForgery() {
+  const { status, path, body } = await deliver(`${PREFIX}${randomUUID()}`, false);
+  if (status !== 400)
+    throw new Finding(`${status} instead of 400 for a wrong signature.`, body.slice(0, 200));
+  return `(in Clerk, the endpoint is https://<your domain>${path})`;
+}
+
+async function checkLinks() {
+  const { users, CLERK_ID } = await import('./linking/links');
+  const count = (user: string) => users.count({ where: { [CLERK_ID]: user } });
+  await check('the application client finds the model and the column', async () => {
+    await count(PREFIX);
+  });
+  const [first, second] = [realUser ?? `${PREFIX}${randomUUID()}`, `${PREFIX}${randomUUID()}`] as const;
+  try {
+    const isLinked = await check('twenty webhooks of a user at once link it exactly once', async () => {
+      const replies = await Promise.all(Array.from({ length: 20 }, () => deliver(first)));
+      const failed = replies.find(({ status }) => status !== 200);
+      if (failed?.status === 400)
+        throw new Finding('the application has another signing secret than this command.');
+      if (failed && !realUser)
+        throw notTried(
+          `${failed.status} for a made-up user. If your table needs other columns: ${COLUMNS}`,
+          'If they come from Clerk, pass this command the id of a user: user_…',
+          'The log of the application has the error.',
+        );
+      if (failed)
+        throw new Finding(`${failed.status} instead of 200. The log of the application has the error.`);
+      const rows = await count(first);
+      if (rows === 0) throw new Finding('no row: the application has another database than this command.');
+      if (rows > 1) throw new Finding(`${rows} rows: the column ${CLERK_ID} needs a unique key.`);
+    });
+    await check(`the column ${CLERK_ID} has a unique key`, async () => {
+      if (!isLinked || realUser) throw notTried('needs two made-up users.');
+      await deliver(second);
+      if ((await count(second)) === 0) throw notTried('the second made-up user was not linked.');
+      const isUnique = await users
+        .updateMany({ where: { [CLERK_ID]: second }, data: { [CLERK_ID]: first } })
+        .then(
+          () => false,
+          () => true,
+        );
+      if (!isUnique) throw new Finding('two rows have the same value. Add @unique, and migrate.');
+    });
+  } finally {
+    await users.deleteMany({ where: { [CLERK_ID]: { startsWith: PREFIX } } });
+  }
+}
+
+async function main() {
+  await check('CLERK_JWT_KEY belongs to the instance', checkKey);
+  const isRunning = await check(`the application responds at ${url}`, async () => {
+    await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(30_000) });
+  });
+  if (!isRunning) return;
+  await check(`${REGISTER} rejects an invalid session`, () => checkRejection(REGISTER, 'POST'));
+  for (const route of routes)
+    await check(`${route} rejects an invalid session`, () => checkRejection(route, 'GET'));
+  if (!(await check(`${WEBHOOK} rejects a wrong signature`, checkForgery))) return;
+  await checkLinks();
+}
+
+void main()
+  .catch((error: unknown) => {
+    console.log('FAILURE  the Prisma client that linking/links.ts imports:', error);
+    process.exitCode = 1;
+  })
+  // Ends although the pool of the application's client has open connections.
+  .finally(() => process.exit());
