@@ -1,34 +1,40 @@
-import { cpSync, lstatSync, readdirSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, lstatSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { BUILD_FOLDER } from '../harness/build';
+import { copyCheckout } from '../../tools/temporary-project';
+import { withoutServiceVariables } from '../harness/build';
 import { startDependencies, startServiceProcess } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
 const MAX_BYTES = 250_000_000;
 
-const folder = temporaryFolder();
+const [checkout, image] = [temporaryFolder(), temporaryFolder()];
 const dependencies = stopAfterAll(await startDependencies());
 
-test('The files of the last stage of the Dockerfile have at most 250 MB and serve requests, and SIGTERM ends the process with code 0', async () => {
+test('A build without devDependencies creates the files of the last stage of the Dockerfile, which have at most 250 MB and serve requests until SIGTERM', async () => {
+  copyCheckout(checkout);
+  // npm writes this file in place, and the copy is a hard link.
+  rmSync(path.join(checkout, 'node_modules/.package-lock.json'));
+  const options = { cwd: checkout, env: withoutServiceVariables(), stdio: 'pipe' } as const;
+  execFileSync('npm', ['prune', '--omit=dev', '--offline', '--ignore-scripts', '--no-audit'], options);
+  execFileSync('npm', ['run', 'build'], options);
+
   const [lastStage = ''] = readFileSync('Dockerfile', 'utf8')
     .split(/^FROM /m)
     .toReversed();
-  const inTestBuild = (file: string) => file.replace('.next', BUILD_FOLDER);
   for (const [, source = '', target = ''] of lastStage.matchAll(/^COPY --from=build \/app\/(\S+) (\S+)$/gm)) {
-    const copy = path.join(folder, inTestBuild(target));
-    cpSync(inTestBuild(source), copy, { recursive: true, verbatimSymlinks: true });
+    const [from, to] = [path.join(checkout, source), path.join(image, target)];
+    cpSync(from, to, { recursive: true, verbatimSymlinks: true });
   }
-  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
-  const sizes = files.map((file) => lstatSync(path.join(folder, file)).size);
+  const files = readdirSync(image, { recursive: true, encoding: 'utf8' });
+  const sizes = files.map((file) => lstatSync(path.join(image, file)).size);
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(MAX_BYTES);
 
   const [, program = ''] = /^CMD \["node", "(\S+)"\]$/m.exec(lastStage) ?? [];
-  const environment = { ...dependencies.environment, NEXT_DIST_DIR: path.join(folder, BUILD_FOLDER) };
-  const { url, pid, exited } = await startServiceProcess(environment, undefined, [
-    path.join(folder, inTestBuild(program)),
-  ]);
+  const environment = { ...dependencies.environment, NEXT_DIST_DIR: path.join(image, '.next') };
+  const { url, pid, exited } = await startServiceProcess(environment, undefined, [path.join(image, program)]);
   expect((await fetch(`${url}/health/ready`)).status).toBe(200);
   const page = await (await fetch(url)).text();
   const [chunk = ''] = /\/_next\/static\/[\w./~-]+\.js/.exec(page) ?? [];
