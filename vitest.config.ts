@@ -13,13 +13,8 @@ const common = {
   teardownTimeout: 30_000,
 };
 
-/**
- * Number of worker processes for a machine with two cores. Browser tests use both cores all the time. Most other tests often
- * wait, for example for a service, so more of them can run at once. Vitest runs groups with different numbers of workers one
- * after the other, and `groupOrder` sets their order.
- */
-const CPU_BOUND = { maxWorkers: 2, sequence: { groupOrder: 0 } };
-const IO_BOUND = { maxWorkers: 4, sequence: { groupOrder: 1 } };
+/** Number of worker processes for a machine with two cores. Most tests often wait, for example for a service. */
+const IO_BOUND = { maxWorkers: 4 };
 
 /** Global setup files. The unit tests need none. */
 const DATABASE = ['tests/vitest/start-database.ts'];
@@ -64,15 +59,6 @@ export default defineConfig({
           ...IO_BOUND,
           setupFiles: [...common.setupFiles, 'tests/vitest/validate-responses.ts'],
           include: ['tests/{service,stack}/**/*.test.ts'],
-          globalSetup: SERVICES,
-        },
-      },
-      {
-        test: {
-          name: 'e2e',
-          ...common,
-          ...CPU_BOUND,
-          include: ['tests/e2e/**/*.test.ts'],
           globalSetup: SERVICES,
         },
       },

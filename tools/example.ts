@@ -28,13 +28,15 @@ function addExample(folder: string): void {
 const TESTS = readdirSync(path.join(EXAMPLE, 'tests'), { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.test.ts'))
   .map((file) => path.join('tests', file));
+const BROWSER_TESTS = TESTS.filter((file) => file.startsWith('tests/e2e/'));
 
 const STEPS = [
   ['npx', 'prisma', 'generate'],
   ['npx', 'next', 'typegen'],
   ['npx', 'tsc', '--noEmit'],
   ['npx', 'knip'],
-  ['npx', 'vitest', 'run', ...TESTS],
+  ['npx', 'vitest', 'run', ...TESTS.filter((file) => !BROWSER_TESTS.includes(file))],
+  ['npx', 'playwright', 'test', ...BROWSER_TESTS],
 ] as const;
 
 await inTemporaryFolder('identity-link-example-', async (folder) => {

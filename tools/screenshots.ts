@@ -1,7 +1,7 @@
 import path from 'node:path';
-import type { Browser, Page } from 'playwright';
+import { type Browser, chromium, type Page } from 'playwright';
 import { codeOnConsole, shownLink, signIn, signUp } from '../tests/harness/browser/browser';
-import { launchBrowser } from '../tests/harness/browser/chromium';
+import { chromiumOptions } from '../tests/harness/browser/chromium';
 import { createLocalStack, type Details } from '../tests/harness/stack';
 
 /**
@@ -83,7 +83,11 @@ async function takeScreenshots(browser: Browser, { app, identityProvider }: Deta
 }
 
 // Playwright's own signal handlers would end this process before the stack has stopped.
-const browser = await launchBrowser({ handleSIGINT: false, handleSIGTERM: false });
+const browser = await chromium.launch({
+  ...(await chromiumOptions()),
+  handleSIGINT: false,
+  handleSIGTERM: false,
+});
 const stack = createLocalStack();
 let stopped: Promise<unknown> | undefined;
 const stop = () => {

@@ -9,8 +9,6 @@ import { startKvServer } from '../../dev/kv/server';
 import { requireStore } from '../../dev/stack/external-services';
 import { readSettings } from '../../dev/stack/settings';
 import { freePort, listen } from '../../dev/system/listen';
-import { codeOnConsole, shownLink, signUp, visit } from '../harness/browser/browser';
-import { launchBrowser } from '../harness/browser/chromium';
 import { createTestDatabase, serverOfThisRun } from '../harness/dependencies/database';
 import { createLocalStack, type Details } from '../harness/stack';
 import { stopAfterTest } from '../vitest/stop-after-all';
@@ -103,39 +101,6 @@ describe('With foreign variables in the environment', async () => {
       expect(await paste(command)).toMatchObject({ code, stdout: expect.stringMatching(stdout) });
     },
   );
-
-  test('A user of the local stack signs up in the browser. The account page shows the ids, the console shows the webhook delivery, and no page has an issue', async () => {
-    const browser = await launchBrowser();
-    onTestFinished(() => browser.close());
-    const { app, databaseUrl, identityProvider } = stack.details;
-    const { consoleUrl } = identityProvider;
-    const email = 'newcomer@example.com';
-    const expected = [/status of 404 .*\/no-such-page/];
-    await visit(browser, { url: new URL(consoleUrl).origin }, {}, (console) =>
-      visit(browser, { url: app }, { expected }, async (page) => {
-        await signUp(page, email, async () => {
-          const link = page.getByRole('link', { name: 'Open the console' });
-          expect(await link.getAttribute('href')).toBe(consoleUrl);
-          await console.goto(consoleUrl);
-          return codeOnConsole(console, email);
-        });
-        const { identityProviderUserId, userId } = await shownLink(page);
-        expect(await storedUsers(databaseUrl)).toContainEqual({ userId, identityProviderUserId });
-        const about = console.locator('.deliveries > li').filter({ hasText: email });
-        const delivery = about.filter({ has: console.getByText('user.created', { exact: true }) });
-        await delivery.locator('summary').getByText('HTTP 200').waitFor();
-
-        for (const address of ['/account', '/', '/docs', '/sign-in', '/no-such-page']) {
-          await page.goto(address);
-          // If React finds an issue while it hydrates the page, next dev shows it before the browser SDK has loaded.
-          await page.waitForFunction('window.Clerk?.loaded');
-          await page.locator('nextjs-portal').waitFor({ state: 'attached' });
-          const issues = page.locator('nextjs-portal [data-issues-open]');
-          expect(await issues.allInnerTexts(), address).toEqual([]);
-        }
-      }),
-    );
-  });
 
   test('The local stack leaves no process when it is killed, receives Ctrl-C or loses Next.js, and keeps its users', async () => {
     const users = await storedUsers(stack.details.databaseUrl);

@@ -2,58 +2,12 @@ import axe from 'axe-core';
 import type { Emulator } from 'clerk-emulator';
 import { signIn as signInContext } from 'clerk-emulator/playwright';
 import { signToken } from 'clerk-emulator/testing';
-import type { Browser, BrowserContextOptions, Page } from 'playwright';
+import type { Page } from 'playwright';
 import { z } from 'zod';
 import { waitUntil } from '../../../dev/system/processes';
 import type { TestService } from '../service';
 
 export const PASSWORD = 'correct horse battery staple';
-
-interface Visit extends BrowserContextOptions {
-  /** Patterns of the errors that the test expects, such as the message that the browser logs for a 500 response. */
-  readonly expected?: readonly RegExp[];
-}
-
-/**
- * Runs `body` in a new, signed-out browser context. Rejects if the page logs or throws an error that `expected` does not
- * match, violates its Content-Security-Policy, or sends a request to an origin other than the service.
- */
-export async function visit(
-  browser: Browser,
-  { url }: Pick<TestService, 'url'>,
-  { expected = [], ...options }: Visit,
-  body: (page: Page) => Promise<void>,
-): Promise<void> {
-  const problems: string[] = [];
-  const context = await browser.newContext({ baseURL: url, reducedMotion: 'reduce', ...options });
-  context.setDefaultTimeout(60_000);
-  const logged = (text: string) => {
-    if (!expected.some((pattern) => pattern.test(text))) problems.push(text);
-  };
-  context.on('console', (message) => {
-    if (message.type() === 'error') logged(`${message.text()} (${message.location().url})`);
-  });
-  context.on('weberror', (thrown) => logged(`thrown: ${thrown.error().message}`));
-  context.on('request', (request) => {
-    const { protocol, origin } = new URL(request.url());
-    if (/^(?:https?|wss?):$/.test(protocol) && origin !== url) problems.push(`foreign: ${request.url()}`);
-  });
-  try {
-    // The browser does not log every violation of the Content-Security-Policy. An example is a blocked `eval` whose error the
-    // page catches. This listener therefore throws an error, which the `weberror` listener above records.
-    await context.addInitScript(() => {
-      document.addEventListener('securitypolicyviolation', (violation) => {
-        const { violatedDirective, blockedURI, sourceFile } = violation;
-        throw new Error(`policy: ${violatedDirective} ${blockedURI} in ${sourceFile}`);
-      });
-    });
-    const page = await context.newPage();
-    await body(page);
-  } finally {
-    await context.close();
-  }
-  if (problems.length > 0) throw new Error(`The page had problems:\n${problems.join('\n')}`);
-}
 
 /** Signs up through Clerk's sign-up form with the emailed code, and waits until the browser shows /account. */
 export async function signUp(page: Page, email: string, readCode: () => Promise<string>): Promise<void> {
@@ -108,13 +62,23 @@ export async function signIn(page: Page, email: string, password = PASSWORD): Pr
   await page.getByRole('button', { name: 'Continue' }).click();
 }
 
-/** Signs in through the proxied Frontend API of the identity provider and opens `target`. This is much faster than the form. */
-export async function signInWithoutForm(page: Page, email: string, target = '/account'): Promise<void> {
+/**
+ * Creates a user, signs the user in through the proxied Frontend API of the identity provider, which is much faster than the
+ * form, and opens `target`. Returns the user's id at the identity provider.
+ */
+export async function signInNewUser(
+  page: Page,
+  { idp }: Pick<TestService, 'idp'>,
+  email: string,
+  target = '/account',
+): Promise<string> {
+  const { id } = idp.createUser({ email, password: PASSWORD });
   await signInContext(page.context(), {
     frontendApi: '/__clerk',
     credentials: { strategy: 'password', identifier: email, password: PASSWORD },
   });
   await page.goto(target);
+  return id;
 }
 
 const Claims = z.looseObject({ iat: z.number(), nbf: z.number(), exp: z.number() });

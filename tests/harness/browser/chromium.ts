@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress } from 'node:zlib';
-import { type Browser, chromium, type LaunchOptions } from 'playwright';
+import type { LaunchOptions } from 'playwright';
 import { extract } from 'tar';
 import { removeStaleFiles } from '../../../dev/system/stale-files';
 
@@ -43,14 +43,6 @@ async function unpack(into: string): Promise<void> {
   await writeFile(path.join(into, 'fonts.conf'), FONTS);
 }
 
-const isPackaged = process.platform === 'linux' && process.arch === 'x64';
-
-/** Removes stale folders of interrupted runs. On Linux x64, unpacks the browser of the npm package if necessary. */
-export async function prepareBrowser(): Promise<void> {
-  removeStaleFiles(FOLDER, UNFINISHED);
-  if (isPackaged) await unpacked();
-}
-
 /**
  * Returns the folder of the unpacked browser and unpacks the browser if necessary. If several processes unpack the browser
  * concurrently, all use the folder of the process that finishes first.
@@ -58,6 +50,7 @@ export async function prepareBrowser(): Promise<void> {
 async function unpacked(): Promise<string> {
   const target = path.join(FOLDER, 'unpacked');
   if (existsSync(target)) return target;
+  removeStaleFiles(FOLDER, UNFINISHED);
   await mkdir(FOLDER, { recursive: true });
   const temporary = await mkdtemp(path.join(FOLDER, UNFINISHED));
   try {
@@ -83,25 +76,14 @@ const ARGUMENTS = [
 
 /**
  * Returns the launch options of Playwright for Chromium. On Linux x64, Chromium comes from an npm package. On other platforms,
- * Playwright's own Chromium is used.
+ * Playwright's own Chromium is used (`npx playwright install chromium`).
  */
-async function chromiumOptions(): Promise<LaunchOptions> {
-  if (!isPackaged) return { args: ARGUMENTS };
+export async function chromiumOptions(): Promise<LaunchOptions> {
+  if (process.platform !== 'linux' || process.arch !== 'x64') return { args: ARGUMENTS };
   const folder = await unpacked();
   return {
     executablePath: path.join(folder, 'chromium'),
     args: ARGUMENTS,
     env: { ...process.env, LD_LIBRARY_PATH: path.join(folder, 'lib'), FONTCONFIG_PATH: folder },
   };
-}
-
-/** Starts Chromium. If the start fails, the error message explains how to install Chromium. */
-export async function launchBrowser(options: LaunchOptions = {}): Promise<Browser> {
-  const launchOptions = { ...(await chromiumOptions()), ...options };
-  return chromium.launch(launchOptions).catch((cause: unknown) => {
-    throw new Error(
-      'Playwright could not start Chromium. If it is not installed, run: npx playwright install chromium',
-      { cause },
-    );
-  });
 }

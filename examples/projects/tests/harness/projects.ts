@@ -4,7 +4,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { BUILD_FOLDER } from './build';
 import { bearer, cookie, me, type ParsedResponse, send, tokenFor } from './requests';
-import { startTestService, type TestService } from './service';
+import type { TestService, TestServiceOptions } from './service';
 
 export const API = '/projects/v1/projects';
 
@@ -15,19 +15,17 @@ const privilegesOf = (role: string) => `
   GRANT SELECT, INSERT, UPDATE, DELETE ON projects, project_members, project_notes TO ${role}`;
 
 /**
- * Starts the service with its own database role. The role is not a superuser, so row-level security applies to it. Its name is
- * random, because all databases of a PostgreSQL server share the roles.
+ * Options that start the service with its own database role. The role is not a superuser, so row-level security applies to it.
+ * Its name is random, because all databases of a PostgreSQL server share the roles.
  */
-export async function startProjectsService(): Promise<TestService> {
-  const username = `projects_${randomBytes(6).toString('hex')}`;
-  const password = 'password-of-the-role';
-  return startTestService({
-    async databaseUrl({ pool, url }) {
-      await pool.query(`CREATE ROLE ${username} LOGIN PASSWORD '${password}'; ${privilegesOf(username)}`);
-      return Object.assign(new URL(url), { username, password }).href;
-    },
-  });
-}
+export const projectsOptions: TestServiceOptions = {
+  async databaseUrl({ pool, url }) {
+    const username = `projects_${randomBytes(6).toString('hex')}`;
+    const password = 'password-of-the-role';
+    await pool.query(`CREATE ROLE ${username} LOGIN PASSWORD '${password}'; ${privilegesOf(username)}`);
+    return Object.assign(new URL(url), { username, password }).href;
+  },
+};
 
 /** Sends an API request with a session token of the given user. */
 export function request(

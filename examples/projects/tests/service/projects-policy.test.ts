@@ -1,9 +1,10 @@
 import { Client } from 'pg';
 import { expect, test } from 'vitest';
-import { API, createProject, request, startProjectsService, userIdOf } from '../harness/projects';
+import { API, createProject, projectsOptions, request, userIdOf } from '../harness/projects';
+import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-const service = stopAfterAll(await startProjectsService());
+const service = stopAfterAll(await startTestService(projectsOptions));
 const project = await createProject(service, 'user_ada');
 const [adaId, bobId] = [await userIdOf(service, 'user_ada'), await userIdOf(service, 'user_bob')];
 await request(service, 'user_ada', 'POST', `${API}/${project}/members`, { user: 'user_bob' });

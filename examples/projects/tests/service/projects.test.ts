@@ -4,14 +4,15 @@ import {
   callAction,
   createProject,
   openPage,
+  projectsOptions,
   request,
-  startProjectsService,
   userIdOf,
 } from '../harness/projects';
 import { deliver, send, tokenFor } from '../harness/requests';
+import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-const service = stopAfterAll(await startProjectsService());
+const service = stopAfterAll(await startTestService(projectsOptions));
 const { pool } = service.database;
 
 const as =
