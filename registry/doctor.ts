@@ -23,7 +23,9 @@ const MATCHER = [
   "  '/(api|trpc|auth/v1|webhooks/idp)(.*)', // and your guarded paths",
   '] };',
 ];
-const COLUMNS = 'Return them from otherColumns() in lib/identity-link/linking/links.ts.';
+const RETURN_EARLY = 'Before auth.protect() and redirects, return for this route.';
+const SEE_LOG =
+  'The log of the application has the error. A table with other columns needs otherColumns() in linking/links.ts.';
 
 /** What is wrong, and the lines that solve it. With `isTried: false`, the check could not run. */
 class Finding extends Error {
@@ -34,8 +36,7 @@ class Finding extends Error {
     this.remedy = remedy;
   }
 }
-const notTried = (message: string, ...remedy: string[]) =>
-  Object.assign(new Finding(message, ...remedy), { isTried: false });
+const notTried = (message: string) => Object.assign(new Finding(message), { isTried: false });
 
 async function check(name: string, run: () => Promise<unknown>): Promise<boolean> {
   try {
@@ -50,44 +51,29 @@ async function check(name: string, run: () => Promise<unknown>): Promise<boolean
   }
 }
 
-interface Reply {
-  readonly status: number;
-  readonly body: string;
-  /** Clerk's reason for the rejection of a session. */
-  readonly reason: string;
-  /** Path that responded: the route, or its other spelling. */
-  readonly path: string;
-}
-
 /** Sends a request to a route. Follows only a redirect to the same path with or without a slash at the end. */
-async function send(route: string, init: RequestInit): Promise<Reply> {
+async function send(
+  route: string,
+  init: RequestInit,
+): Promise<{ status: number; body: string; reason: string; path: string }> {
   const response = await fetch(url + route, {
-    ...init,
     redirect: 'manual',
     signal: AbortSignal.timeout(30_000),
+    ...init,
   });
   const { status, headers } = response;
   const reason = headers.get('x-clerk-auth-reason') ?? '';
   const location = headers.get('location') ?? '';
   if (status >= 300 && status < 400) {
-    const target = new URL(location, url);
-    const { pathname } = target;
+    const { pathname, searchParams } = new URL(location, url);
     if (pathname === `${route}/` || `${pathname}/` === route) return send(pathname, init);
-    const redirected = `${status} to ${location} instead of the response of the route.`;
-    if (/sign-?in|accounts\.|handshake/.test(location) || target.searchParams.has('redirect_url'))
-      throw new Finding(
-        `${redirected} Your handler in ${proxy} asks for a sign-in.`,
-        'Do not call auth.protect() for this route.',
-      );
-    if (pathname.replace(/\/$/, '').endsWith(route.replace(/\/$/, '')))
-      throw new Finding(
-        `${redirected} Your handler in ${proxy} adds a locale.`,
-        'Return before that redirect for this route.',
-      );
-    throw new Finding(`${redirected} Your handler in ${proxy} or next.config redirects it.`);
+    const isSignIn = /sign-?in|accounts\.|handshake/.test(location) || searchParams.has('redirect_url');
+    const isLocale = pathname.replace(/\/$/, '').endsWith(route.replace(/\/$/, ''));
+    const cause = isSignIn ? 'asks for a sign-in' : isLocale ? 'adds a locale' : 'or next.config redirects';
+    throw new Finding(`${status} to ${location}: the handler in ${proxy} ${cause}.`, RETURN_EARLY);
   }
   if (status === 404 && reason.startsWith('protect'))
-    throw new Finding(`404 by auth.protect() in ${proxy}.`, 'Do not call auth.protect() for this route.');
+    throw new Finding(`404 by auth.protect() in ${proxy}.`, RETURN_EARLY);
   if (status === 404) throw new Finding('404: the route does not exist.', 'Check the files below app/.');
   return { status, body: await response.text(), reason, path: route };
 }
@@ -95,20 +81,13 @@ async function send(route: string, init: RequestInit): Promise<Reply> {
 /** Sends a well-formed session token with a wrong signature. */
 async function checkRejection(route: string, method: string) {
   const now = Math.floor(Date.now() / 1000);
-  const claims = {
-    sub: 'user_doctor',
-    sid: 'sess_doctor',
-    iss: 'https://doctor',
-    iat: now,
-    nbf: now,
-    exp: now + 60,
-  };
-  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-  const token = `${encode({ alg: 'RS256', typ: 'JWT', kid: 'ins_doctor' })}.${encode(claims)}.${randomBytes(256).toString('base64url')}`;
-  const { status, body, reason } = await send(route, {
-    method,
-    headers: { authorization: `bearer  ${token}` },
-  });
+  const claims = { sub: 'user_doctor', sid: 'sess_doctor', iss: 'https://doctor', iat: now, exp: now + 60 };
+  const token = [{ alg: 'RS256', typ: 'JWT', kid: 'ins_doctor' }, claims].map((part) => JSON.stringify(part));
+  const encoded = [...token.map((part) => Buffer.from(part)), randomBytes(256)].map((part) =>
+    part.toString('base64url'),
+  );
+  const headers = { authorization: `bearer  ${encoded.join('.')}` };
+  const { status, body, reason } = await send(route, { method, headers });
   if (status === 500)
     throw new Finding(`500: clerkMiddleware does not run for ${route}. In ${proxy}:`, ...MATCHER);
   if (status !== 401) throw new Finding(`${status} instead of 401.`, 'Wrap the handler in guard().');
@@ -134,36 +113,30 @@ async function checkKey() {
   });
   if (response.status !== 200) throw new Finding(`Clerk rejects CLERK_SECRET_KEY (${response.status}).`);
   const { keys }: { keys: { n?: string }[] } = await response.json();
-  if (!keys.some(({ n }) => n === own))
-    throw new Finding('CLERK_JWT_KEY is not a key of the instance of CLERK_SECRET_KEY.');
+  if (!keys.some(({ n }) => n === own)) throw new Finding('the instance of CLERK_SECRET_KEY has other keys.');
 }
 
-function deliver(user: string, isSigned = true): Promise<Reply> {
+function deliver(user: string, isSigned = true) {
   const body = JSON.stringify({ type: 'user.created', object: 'event', data: { id: user } });
   const [id, timestamp] = [`msg_${randomUUID()}`, `${Math.floor(Date.now() / 1000)}`];
-  const secret =
-    (env['CLERK_WEBHOOK_SIGNING_SECRET'] ?? env['CLERK_WEBHOOK_SECRET'] ?? '').trim().split(/\s+/)[0] ?? '';
-  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
-  const signature = createHmac('sha256', key)
-    .update(`${id}.${timestamp}.${isSigned ? body : ''}`)
-    .digest('base64');
+  const secrets = env['CLERK_WEBHOOK_SIGNING_SECRET'] ?? env['CLERK_WEBHOOK_SECRET'] ?? '';
+  const key = Buffer.from(/^\s*(?:whsec_)?(\S*)/.exec(secrets)?.[1] ?? '', 'base64');
+  const signed = `${id}.${timestamp}.${isSigned ? body : ''}`;
+  const signature = createHmac('sha256', key).update(signed).digest('base64');
   const headers = { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': `v1,${signature}` };
   return send(WEBHOOK, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body });
 }
 
 async function checkForgery() {
   const { status, path, body } = await deliver(`${PREFIX}${randomUUID()}`, false);
-  if (status !== 400)
-    throw new Finding(`${status} instead of 400 for a wrong signature.`, body.slice(0, 200));
+  if (status !== 400) throw new Finding(`${status} instead of 400.`, body.slice(0, 100), SEE_LOG);
   return `(in Clerk, the endpoint is https://<your domain>${path})`;
 }
 
 async function checkLinks() {
   const { users, CLERK_ID } = await import('./linking/links');
   const count = (user: string) => users.count({ where: { [CLERK_ID]: user } });
-  await check('the application client finds the model and the column', async () => {
-    await count(PREFIX);
-  });
+  await check('the application client finds the model and the column', () => count(PREFIX).then(() => ''));
   const [first, second] = [realUser ?? `${PREFIX}${randomUUID()}`, `${PREFIX}${randomUUID()}`] as const;
   try {
     const isLinked = await check('twenty webhooks of a user at once link it exactly once', async () => {
@@ -172,13 +145,12 @@ async function checkLinks() {
       if (failed?.status === 400)
         throw new Finding('the application has another signing secret than this command.');
       if (failed && !realUser)
-        throw notTried(
-          `${failed.status} for a made-up user. If your table needs other columns: ${COLUMNS}`,
-          'If they come from Clerk, pass this command the id of a user: user_…',
-          'The log of the application has the error.',
+        throw new Finding(
+          `${failed.status} for a made-up user.`,
+          SEE_LOG,
+          'If it asks Clerk, pass a real user: user_…',
         );
-      if (failed)
-        throw new Finding(`${failed.status} instead of 200. The log of the application has the error.`);
+      if (failed) throw new Finding(`${failed.status} instead of 200.`, SEE_LOG);
       const rows = await count(first);
       if (rows === 0) throw new Finding('no row: the application has another database than this command.');
       if (rows > 1) throw new Finding(`${rows} rows: the column ${CLERK_ID} needs a unique key.`);
@@ -187,25 +159,20 @@ async function checkLinks() {
       if (!isLinked || realUser) throw notTried('needs two made-up users.');
       await deliver(second);
       if ((await count(second)) === 0) throw notTried('the second made-up user was not linked.');
-      const isUnique = await users
-        .updateMany({ where: { [CLERK_ID]: second }, data: { [CLERK_ID]: first } })
-        .then(
-          () => false,
-          () => true,
-        );
-      if (!isUnique) throw new Finding('two rows have the same value. Add @unique, and migrate.');
+      const update = users.updateMany({ where: { [CLERK_ID]: second }, data: { [CLERK_ID]: first } });
+      if (await update.catch(() => undefined))
+        throw new Finding('two rows have the same value. Add @unique, and migrate.');
     });
   } finally {
-    await users.deleteMany({ where: { [CLERK_ID]: { startsWith: PREFIX } } });
+    const own = [first, second].filter((user) => user.startsWith(PREFIX));
+    await users.deleteMany({ where: { [CLERK_ID]: { in: own } } });
   }
 }
 
 async function main() {
   await check('CLERK_JWT_KEY belongs to the instance', checkKey);
-  const isRunning = await check(`the application responds at ${url}`, async () => {
-    await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(30_000) });
-  });
-  if (!isRunning) return;
+  const ping = () => fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(30_000) }).then(() => '');
+  if (!(await check(`the application responds at ${url}`, ping))) return;
   await check(`${REGISTER} rejects an invalid session`, () => checkRejection(REGISTER, 'POST'));
   for (const route of routes)
     await check(`${route} rejects an invalid session`, () => checkRejection(route, 'GET'));

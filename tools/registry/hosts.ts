@@ -125,7 +125,7 @@ const COMPILER_OPTIONS = {
 const json = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
 
 /** Writes a file and its folders. */
-export function write(folder: string, file: string, text: string): void {
+function write(folder: string, file: string, text: string): void {
   const target = path.join(folder, file);
   mkdirSync(path.dirname(target), { recursive: true });
   writeFileSync(target, text);
