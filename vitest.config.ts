@@ -6,15 +6,17 @@ const common = {
   execArgv: ['--import', './tests/vitest/exit-with-vitest.mjs'],
   // With `false`, a worker process loads each package once. With `true`, it would load each package once per test file.
   isolate: false,
-  // The timeouts (in milliseconds) only end tests that hang. They are long, because the machine may be slow.
-  testTimeout: 180_000,
-  expect: { poll: { timeout: 30_000 } },
-  hookTimeout: 180_000,
+  // The timeouts (in milliseconds) only end tests that hang.
+  testTimeout: 30_000,
+  expect: { poll: { timeout: 20_000 } },
+  hookTimeout: 60_000,
+  // Most tests often wait, for example for a service, so more workers than cores are useful.
+  maxWorkers: 4,
   teardownTimeout: 30_000,
 };
 
-/** Number of worker processes for a machine with two cores. Most tests often wait, for example for a service. */
-const IO_BOUND = { maxWorkers: 4 };
+/** Timeouts of tests that build pages with `next dev`, use a browser or run for a long time. */
+const SLOW = { testTimeout: 180_000, hookTimeout: 180_000 };
 
 /** Global setup files. The unit tests need none. */
 const DATABASE = ['tests/vitest/start-database.ts'];
@@ -27,26 +29,16 @@ export default defineConfig({
         test: {
           name: 'unit',
           ...common,
-          ...IO_BOUND,
+          // A test of the model runs thousands of interleavings.
+          testTimeout: 120_000,
           include: ['tests/{unit,model}/*.test.ts'],
           setupFiles: [...common.setupFiles, 'tests/vitest/fresh-modules.ts'],
         },
       },
       {
         test: {
-          name: 'unit-react-server',
-          ...common,
-          ...IO_BOUND,
-          // React exports its server API only with this condition, which Next.js sets for the middleware.
-          execArgv: [...common.execArgv, '--conditions=react-server'],
-          include: ['tests/unit/react-server/*.test.ts'],
-        },
-      },
-      {
-        test: {
           name: 'in-process',
           ...common,
-          ...IO_BOUND,
           include: ['tests/in-process/*.test.ts'],
           globalSetup: DATABASE,
           setupFiles: [...common.setupFiles, 'tests/vitest/fresh-modules.ts'],
@@ -54,11 +46,31 @@ export default defineConfig({
       },
       {
         test: {
-          name: 'integration',
+          name: 'service',
           ...common,
-          ...IO_BOUND,
           setupFiles: [...common.setupFiles, 'tests/vitest/validate-responses.ts'],
-          include: ['tests/{service,stack}/**/*.test.ts'],
+          include: ['tests/service/*.test.ts'],
+          globalSetup: SERVICES,
+        },
+      },
+      {
+        test: {
+          name: 'local-stack',
+          ...common,
+          ...SLOW,
+          include: ['tests/stack/dev-stack.test.ts'],
+          globalSetup: SERVICES,
+        },
+      },
+      {
+        test: {
+          // `npm test` omits this project, and `npm run test:all` includes it.
+          name: 'slow',
+          ...common,
+          ...SLOW,
+          setupFiles: [...common.setupFiles, 'tests/vitest/validate-responses.ts'],
+          include: ['tests/{slow,stack}/*.test.ts'],
+          exclude: ['tests/stack/dev-stack.test.ts'],
           globalSetup: SERVICES,
         },
       },

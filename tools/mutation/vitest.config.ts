@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import base from '../../vitest.config';
 
-const PROJECTS: readonly unknown[] = ['unit', 'unit-react-server', 'in-process'];
+const PROJECTS: readonly unknown[] = ['unit', 'in-process'];
 /** Time limits, in milliseconds, of a test that hangs because of a mutant. */
 const LIMITS = { testTimeout: 30_000, hookTimeout: 30_000, expect: { poll: { timeout: 5_000 } } };
 
