@@ -53,7 +53,7 @@ describe('API requests', () => {
     [
       'an OAuth token',
       () => bearer(tokenFor(idp, 'user_1', {}, { header: { typ: 'at+jwt' } })),
-      { reason: 'token-verification-failed' },
+      { reason: 'signed-out' },
     ],
     [
       'a token without a session id',
