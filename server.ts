@@ -124,7 +124,9 @@ process.on('SIGTERM', async () => {
   // Accepts requests until load balancers and clients have learned of the shutdown.
   await pause(DRAIN_MS);
   server.close();
-  while (responses.size > 0) await pause(50);
+  // A request may have arrived that Node.js has not read yet.
+  do await pause(50);
+  while (responses.size > 0);
   server.closeAllConnections();
   await closeDependencies();
   process.exit(0);

@@ -17,7 +17,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 const SHUTDOWN_MS = 10_000;
 
 /** Number of registrations and of webhook events that are sent at the same time. */
-const BURST = 200;
+const BURST = 40;
 
 const service = stopAfterAll(await startTestService());
 
@@ -57,7 +57,7 @@ test('After SIGKILL under load, every user whose registration or webhook deliver
       .all()
       .filter((delivery) => events.includes(delivery.id) && delivery.status === 'delivered')
       .map(({ body }) => z.object({ data: z.object({ id: z.string() }) }).parse(JSON.parse(body)).data.id);
-  await expect.poll(() => registered.length > 20 && acknowledged().length > 20).toBe(true);
+  await expect.poll(() => registered.length > 4 && acknowledged().length > 4).toBe(true);
   for (const row of rows) expect(await row.waiting(1, 60_000)).toBe(true);
   process.kill(victim.pid, 'SIGKILL');
   expect(await victim.exited).toBeNull();
@@ -174,10 +174,10 @@ test('After SIGTERM under load, the last response to each client has "Connection
   expect(received.filter((response) => response !== '401, keep-alive')).toEqual(Array(4).fill('401, close'));
 });
 
-test('Each of 200 clients that sent a request before SIGTERM gets a response', async () => {
+test('Each of 20 clients that sent a request before SIGTERM gets a response', async () => {
   const stopping = await start();
   await me(stopping.url, caller());
-  const clients = await Promise.all(Array.from({ length: 200 }, () => connected(stopping.url)));
+  const clients = await Promise.all(Array.from({ length: 20 }, () => connected(stopping.url)));
   const statuses = clients.map(async (socket) => {
     const response = text(socket).catch(() => 'cut off');
     socket.write('POST /auth/v1/register HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}');
