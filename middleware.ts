@@ -1,9 +1,9 @@
 import './lib/idp/sdk-environment';
 import { clerkMiddleware } from '@clerk/nextjs/server';
-import { type NextMiddleware, NextResponse } from 'next/server';
+import { type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
 import { environment } from './lib/env';
 import { describeError } from './lib/errors/describe-error';
-import { isApi, REJECTIONS, rejectedStatus } from './lib/http/address';
+import { isApi, rejectedStatus, rejection } from './lib/http/address';
 import { nextForDocument } from './lib/http/content-security-policy';
 import { rejectedActionStatus } from './lib/http/server-action';
 import { clientHeaders } from './lib/idp/credential';
@@ -58,8 +58,10 @@ const pages = clerkMiddleware(
 /** Forbids everything if a browser opens the response of a route as a document. */
 const API_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-const respond = (status: number, message: string) =>
-  Response.json({ message }, { status, headers: { 'cache-control': 'no-store' } });
+function respond(request: NextRequest, status: Parameters<typeof rejection>[0]): Response {
+  const { headers, body } = rejection(status, request.headers.get('x-request-id'));
+  return new Response(body, { status, headers });
+}
 
 const handle: NextMiddleware = async (request, event) => {
   const { method, nextUrl, headers } = request;
@@ -70,7 +72,7 @@ const handle: NextMiddleware = async (request, event) => {
     query: nextUrl.search.slice(1),
     contentLength: headers.get('content-length'),
   });
-  if (rejected) return respond(rejected, REJECTIONS[rejected]);
+  if (rejected) return respond(request, rejected);
   if (isApi(nextUrl.pathname)) {
     const forRoute = clientHeaders(headers);
     for (const [name, value] of await authenticate(request, forRoute, event)) forRoute.set(name, value);
@@ -79,7 +81,7 @@ const handle: NextMiddleware = async (request, event) => {
   }
   if (isProxy() && nextUrl.pathname.startsWith('/__clerk/')) return pages(request, event);
   const rejectedAction = await rejectedActionStatus(request);
-  if (rejectedAction) return respond(rejectedAction, REJECTIONS[rejectedAction]);
+  if (rejectedAction) return respond(request, rejectedAction);
   return pageResponse(pages, request, event);
 };
 
@@ -92,7 +94,7 @@ const middleware: NextMiddleware = async (request, event) => {
     return await handle(request, event);
   } catch (error) {
     log.error({ error: describeError(error) }, 'middleware failed');
-    return respond(500, 'Internal Server Error');
+    return respond(request, 500);
   }
 };
 export default middleware;

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import path from 'node:path';
@@ -6,8 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import nextEnv from '@next/env';
 import { beginShutdown, closeDependencies, isShuttingDown } from './lib/concurrency/shutdown-state';
-import { REJECTIONS, rejectedStatus } from './lib/http/address';
-import { log, requestIdOf } from './lib/log';
+import { rejectedStatus, rejection } from './lib/http/address';
 
 /**
  * `npm start`: serves the production build. `-p` or PORT sets the port (default 3000), and `-H` sets the host name. On
@@ -56,20 +54,6 @@ const app = next({
 await app.prepare();
 const handle = app.getRequestHandler();
 
-/** Logs a request that reaches no route, without its address, and returns the headers and the body of the response. */
-function rejection(status: keyof typeof REJECTIONS, requestId: string) {
-  log.info({ requestId, route: 'none', status, ms: 0 }, 'request');
-  const body = JSON.stringify({ message: REJECTIONS[status] });
-  const headers = {
-    'content-type': 'application/json',
-    'content-length': String(Buffer.byteLength(body)),
-    'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
-    'x-request-id': requestId,
-  };
-  return { headers, body };
-}
-
 const responses = new Set<ServerResponse>();
 
 function listener(request: IncomingMessage, response: ServerResponse): void {
@@ -84,7 +68,7 @@ function listener(request: IncomingMessage, response: ServerResponse): void {
     contentLength: request.headers['content-length'],
   });
   if (status === undefined) return void handle(request, response).catch(() => response.destroy());
-  const { headers, body } = rejection(status, requestIdOf(request.headers['x-request-id']));
+  const { headers, body } = rejection(status, request.headers['x-request-id']);
   response.writeHead(status, headers).end(body);
 }
 
@@ -95,7 +79,7 @@ server.timeout = SILENCE_MS;
 server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
   if (!socket.writable || code === 'ECONNRESET') return void socket.destroy();
   const status = code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : code === 'HPE_HEADER_OVERFLOW' ? 431 : 400;
-  const { headers, body } = rejection(status, randomUUID());
+  const { headers, body } = rejection(status);
   const lines = Object.entries({ ...headers, connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}`,
   );

@@ -1,3 +1,5 @@
+import { log, requestIdOf } from '../log';
+
 /**
  * A version segment, as in `/users/v1/me`, the health checks and the OpenAPI document. Below `/__clerk`, the local stack proxies
  * the provider's own API.
@@ -23,7 +25,7 @@ export interface RequestLine {
 }
 
 /** Messages of the responses to requests that reach no route. */
-export const REJECTIONS = {
+const REJECTIONS = {
   400: 'Bad request',
   404: 'Not found',
   405: 'Method not allowed',
@@ -31,7 +33,23 @@ export const REJECTIONS = {
   411: 'Length required',
   413: 'Payload too large',
   431: 'Request header fields too large',
+  500: 'Internal Server Error',
 } as const;
+
+/** Logs a request that reaches no route, without its address, and returns the headers and the body of the response. */
+export function rejection(status: keyof typeof REJECTIONS, givenRequestId?: unknown) {
+  const requestId = requestIdOf(givenRequestId);
+  log.info({ requestId, route: 'none', status, ms: 0 }, 'request');
+  const body = JSON.stringify({ message: REJECTIONS[status] });
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(body)),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'x-request-id': requestId,
+  };
+  return { headers, body };
+}
 
 /** Returns a host without a default port, which the origin of a browser does not contain. */
 export const withoutDefaultPort = (host: string): string => host.replace(/:(?:80|443)$/, '');
