@@ -99,8 +99,8 @@ test('If the relink command is killed, a second run moves the remaining users, a
   await link(ids);
   const before = await rows();
   const file = mapFile(ids.map((id) => `${id},new_${id}`));
-  // The command moves the users in batches. The test requests a table lock while the transaction of the first batch runs.
-  // PostgreSQL grants the lock after the commit of this transaction. The lock then blocks the second batch.
+  // The command moves the users in batches of 200. The test requests a table lock while the transaction of the first batch runs.
+  // PostgreSQL grants the lock after a commit, and the lock then blocks the next batch.
   const listening = database.proxy.onClientData;
   let updates = 0;
   let lock: ReturnType<typeof lockTable> | undefined;
@@ -111,7 +111,7 @@ test('If the relink command is killed, a second run moves the remaining users, a
     if (updates === 1) lock = lockTable(database);
   };
   const { child, ended } = startCommand('users', ['relink', '--map', file], environment);
-  await expect.poll(() => updates, { timeout: 20_000 }).toBe(1);
+  await expect.poll(() => lock !== undefined).toBe(true);
   const held = await lock;
   expect(await held?.waiting(1)).toBe(true);
   child.kill('SIGKILL');
@@ -119,12 +119,14 @@ test('If the relink command is killed, a second run moves the remaining users, a
   await held?.release();
   database.proxy.onClientData = listening;
   const moved = (await database.users('new_%')).length;
-  expect(moved).toBe(200);
+  expect([200, 400, 600, 800]).toContain(moved);
 
   const { exit, stdout } = await relink('--map', file);
   expect({ exit, stdout }).toEqual({
     exit: 0,
-    stdout: expect.stringMatching(/^1000 lines, 800 moved, 200 already moved, 0 collisions\n/),
+    stdout: expect.stringContaining(
+      `1000 lines, ${1000 - moved} moved, ${moved} already moved, 0 collisions\n`,
+    ),
   });
   const after = await rows();
   expect(after).toEqual(before.map(([id, user]) => [id, `new_${user}`]));
