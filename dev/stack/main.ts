@@ -54,8 +54,9 @@ async function main([mode, ...args]: readonly string[]): Promise<void> {
   try {
     const { runStack } = await import('./run').catch((error: unknown) => {
       if (errorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
-      // npm omits devDependencies if NODE_ENV is production.
-      throw new Error(`A devDependency is not installed. Run: npm ci --include=dev (${messageOf(error)})`);
+      throw new Error(
+        `A devDependency is not installed, as after npm ci with NODE_ENV=production. Run: npm ci --include=dev (${messageOf(error)})`,
+      );
     });
     await runStack({ mode, args, settings, stops, signal: interruption.signal });
   } catch (error) {
