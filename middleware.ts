@@ -2,7 +2,6 @@ import './lib/idp/sdk-environment';
 import { clerkMiddleware } from '@clerk/nextjs/server';
 import { type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
 import { environment } from './lib/env';
-import { describeError } from './lib/errors/describe-error';
 import { isApi, rejectedStatus, rejection } from './lib/http/address';
 import { nextForDocument } from './lib/http/content-security-policy';
 import { rejectedActionStatus } from './lib/http/server-action';
@@ -10,7 +9,6 @@ import { clientHeaders } from './lib/idp/credential';
 import { pageResponse } from './lib/idp/page';
 import { authenticator } from './lib/idp/session';
 import { signVerdict, VERDICT, verdictOf } from './lib/idp/verdict';
-import { log } from './lib/log';
 
 /** Returns true if the service proxies the provider's Frontend API. Only the local stack (`npm run dev`) does so. */
 const isProxy = () => environment().CLERK_FAPI_URL !== undefined;
@@ -58,8 +56,8 @@ const pages = clerkMiddleware(
 /** Forbids everything if a browser opens the response of a route as a document. */
 const API_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-function respond(request: NextRequest, status: Parameters<typeof rejection>[0]): Response {
-  const { headers, body } = rejection(status, request.headers.get('x-request-id'));
+function respond(request: NextRequest, status: Parameters<typeof rejection>[0], error?: unknown): Response {
+  const { headers, body } = rejection(status, request.headers.get('x-request-id'), error);
   return new Response(body, { status, headers });
 }
 
@@ -93,8 +91,7 @@ const middleware: NextMiddleware = async (request, event) => {
   try {
     return await handle(request, event);
   } catch (error) {
-    log.error({ error: describeError(error) }, 'middleware failed');
-    return respond(request, 500);
+    return respond(request, 500, error);
   }
 };
 export default middleware;

@@ -5,7 +5,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import nextEnv from '@next/env';
 import { beginShutdown, closeDependencies, isShuttingDown } from './lib/concurrency/shutdown-state';
+import { describeError } from './lib/errors/describe-error';
 import { rejectedStatus, rejection } from './lib/http/address';
+import { log } from './lib/log';
 
 /**
  * `npm start`: serves the production build. `-p` or PORT sets the port (default 3000), and `-H` sets the host name. On
@@ -67,7 +69,13 @@ function listener(request: IncomingMessage, response: ServerResponse): void {
     query,
     contentLength: request.headers['content-length'],
   });
-  if (status === undefined) return void handle(request, response).catch(() => response.destroy());
+  if (status === undefined) {
+    handle(request, response).catch((error: unknown) => {
+      log.error({ error: describeError(error) }, 'Next.js failed');
+      response.destroy();
+    });
+    return;
+  }
   const { headers, body } = rejection(status, request.headers['x-request-id']);
   response.writeHead(status, headers).end(body);
 }

@@ -33,7 +33,7 @@ async function readOrRegister(
   return { userId, cache: 'miss', caller };
 }
 
-/** Only a token from after the deletion links a forgotten user again, so requests share a lookup only if their tokens do. */
+/** Only a token from after the deletion links a forgotten user again, so only tokens of the same time share a lookup. */
 const sharedReadOrRegister = singleFlight(readOrRegister, (user, issuedAt) =>
   JSON.stringify([user, issuedAt]),
 );

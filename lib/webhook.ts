@@ -19,7 +19,7 @@ export const limitWebhookBody = (request: Request) =>
 export interface Delivery {
   /** Id of the message that contains the event. It is the same in each delivery of the message. */
   readonly messageId: string;
-  /** Time of the event in milliseconds since 1970. */
+  /** Time of the event in milliseconds since 1970. For an event without a `timestamp`, the time of the delivery. */
   readonly occurredAt: number;
 }
 
@@ -36,7 +36,7 @@ export interface Acknowledgment {
 const MESSAGE_ID = /^[\w:-]{1,255}$/;
 /** A time in seconds since 1970 without sign or leading zeros. */
 const TIMESTAMP = /^[1-9]\d{0,14}$/;
-/** At most 16 signatures, of which one has the form that svix compares. Each signature may cost a hash of the body. */
+/** At most 16 signatures, at least one of them in the form that svix compares. Other headers cost no hash of the body. */
 const SIGNATURES = /^(?=.*\bv1,[A-Za-z0-9+/]{43}=)\S+(?: +\S+){0,15} *$/;
 
 function isSigned(payload: string, headers: Record<string, string>, secret: string): boolean {
@@ -97,9 +97,9 @@ export async function receiveWebhook(
   const [type, data, time] = ['type', 'data', 'timestamp'].map((name) => property(event, name));
   if (typeof type !== 'string') throw new HttpError(400, INVALID_EVENT);
   addLogFields({ eventType: type.slice(0, 64) });
+  const acknowledgment = { received: true, eventType: type } as const;
+  if (type === 'user.created' && !(await registerUser(data))) return acknowledgment;
   const occurredAt = typeof time === 'number' ? time : delivery.occurredAt;
-  const isRegistered = type !== 'user.created' || (await registerUser(data));
-  if (isRegistered && Object.hasOwn(handlers, type))
-    await handlers[type]?.(data, { ...delivery, occurredAt });
-  return { received: true, eventType: type };
+  if (Object.hasOwn(handlers, type)) await handlers[type]?.(data, { ...delivery, occurredAt });
+  return acknowledgment;
 }

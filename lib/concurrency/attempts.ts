@@ -4,6 +4,7 @@ const property = (value: unknown, name: string): unknown =>
 /** SQLSTATEs that belong to error codes of Prisma. Prisma 6 reports only the code for a statement that it generates. */
 const OF_PRISMA: ReadonlyMap<unknown, string> = new Map([
   ['P2002', '23505'],
+  ['P2003', '23503'],
   ['P2034', '40001'],
 ]);
 

@@ -1,4 +1,5 @@
-import { log, requestIdOf } from '../log';
+import { describeError } from '../errors/describe-error';
+import { log, requestIdOf, telemetry } from '../log';
 
 /**
  * A version segment, as in `/users/v1/me`, the health checks and the OpenAPI document. Below `/__clerk`, the local stack proxies
@@ -37,9 +38,12 @@ const REJECTIONS = {
 } as const;
 
 /** Logs a request that reaches no route, without its address, and returns the headers and the body of the response. */
-export function rejection(status: keyof typeof REJECTIONS, givenRequestId?: unknown) {
+export function rejection(status: keyof typeof REJECTIONS, givenRequestId?: unknown, error?: unknown) {
   const requestId = requestIdOf(givenRequestId);
-  log.info({ requestId, route: 'none', status, ms: 0 }, 'request');
+  const line = { requestId, route: 'none', status, ms: 0 };
+  telemetry()?.recordRequest({ ...line, method: '_OTHER', fields: {}, quiet: false });
+  if (status < 500) log.info(line, 'request');
+  else log.error({ ...line, error: describeError(error) }, 'request');
   const body = JSON.stringify({ message: REJECTIONS[status] });
   const headers = {
     'content-type': 'application/json',
@@ -63,9 +67,9 @@ function isDecodable(pathname: string): boolean {
 }
 
 /**
- * Returns the status of the rejection of a request, or undefined if Next.js may handle it. A route has one spelling. The time
- * that Next.js needs grows with the square of the number of query parameters, and it logs the address of a request whose body it
- * cannot buffer. Called by server.ts, and by the middleware because only the middleware runs on Vercel.
+ * Returns the status of the rejection of a request, or undefined if Next.js may handle it. A route has one spelling. The number
+ * of query parameters is limited because the time of Next.js grows with its square, and the size of the body because Next.js
+ * logs the address of a request whose body it cannot buffer. Called by server.ts, and by the middleware because only the middleware runs on Vercel.
  */
 export function rejectedStatus(request: RequestLine): keyof typeof REJECTIONS | undefined {
   const { method, pathname, query, contentLength } = request;

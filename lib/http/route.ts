@@ -57,13 +57,14 @@ export function route<C extends RouteContext>(
     const startedAt = performance.now();
     const fields: RequestLogFields = {};
     let failure: unknown;
-    const returned = await withLogFields(fields, async () => handler(request, context)).catch(
-      (error: unknown) => {
-        failure = error;
-        return errorResponse(error);
-      },
-    );
-    const response = new Response(returned.body, returned);
+    const response = await withLogFields(fields, async () => {
+      const returned = await handler(request, context);
+      // The headers of the returned response may be immutable.
+      return new Response(returned.body, returned);
+    }).catch((error: unknown) => {
+      failure = error;
+      return errorResponse(error);
+    });
     const requestId = requestIdOf(request.headers.get('x-request-id'));
     response.headers.set('cache-control', 'no-store');
     response.headers.set('x-request-id', requestId);

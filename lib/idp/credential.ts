@@ -8,8 +8,8 @@ export interface Credential {
 export type NoCredential = 'no-credential' | 'malformed' | 'foreign-cookie';
 
 /**
- * A JWT without padding. Without this check, the SDK would verify API keys and opaque machine tokens at the provider, with the
- * secret key, and could accept an OAuth or machine JWT with padding as a session token.
+ * A JWT whose parts have no base64 padding (`=`). The SDK would send another token to the provider, as an API key or a machine
+ * token. With padding, it could take a JWT of an OAuth client or a machine for a session token.
  */
 const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
 /** A bearer token. The word `Bearer` is optional, as in the SDK. */
@@ -28,7 +28,7 @@ interface Cookie {
   readonly value: string;
 }
 
-/** Parses the cookies of a request. Omits session cookies that are not JWTs. */
+/** Parses the cookies of a request. Omits cookies without a name, and session cookies that are not JWTs. */
 export function parseCookies(headers: Headers): Cookie[] {
   return (headers.get('cookie') ?? '')
     .split(';')
@@ -36,7 +36,7 @@ export function parseCookies(headers: Headers): Cookie[] {
       const [name = '', ...value] = cookie.split('=');
       return { name: name.trim(), value: value.join('=').trim() };
     })
-    .filter(({ name, value }) => !SESSION_COOKIE.test(name) || JWT.test(value));
+    .filter(({ name, value }) => name !== '' && (!SESSION_COOKIE.test(name) || JWT.test(value)));
 }
 
 /** Serializes cookies into a `cookie` header. */

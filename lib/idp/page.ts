@@ -19,7 +19,10 @@ const MAX_STATE_LENGTH = 4_000;
 
 const warn = rateLimitedWarning('session of a page not verified');
 
-/** Removes what could send the session to another host, write to the log, or call the provider with the secret key. */
+/**
+ * Copies a page request without the parts with which the SDK would send the session to another host, print text of the client,
+ * or call the provider with the secret key.
+ */
 function sanitize(request: NextRequest): NextRequest {
   const url = new URL(request.url);
   const headers = clientHeaders(request.headers);
@@ -64,7 +67,7 @@ const setsCookies = ({ headers }: Response) =>
 /**
  * Returns the response of the SDK's middleware to a page request. The SDK may redirect the browser to the provider to renew the
  * session (a handshake). If the SDK fails, takes longer than 3 s or gets no cookies for a nonce, the page is served without a
- * session. Another handshake could then redirect the browser forever.
+ * session, because a second handshake could redirect the browser forever.
  */
 export async function pageResponse(
   sdk: NextMiddleware,

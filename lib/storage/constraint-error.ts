@@ -2,16 +2,17 @@ import * as z from 'zod/mini';
 import { sqlStateOf } from '../concurrency/attempts';
 import { HttpError } from '../http/error';
 
-/** SQLSTATE of a violated exclusion constraint, such as one that prevents overlapping bookings. */
-const EXCLUSION_VIOLATION = '23P01';
-const ConstraintError = z.object({ code: z.enum(['P2002', 'P2003', 'P2025']) });
+/** SQLSTATEs of a violated unique key and of a violated exclusion constraint, such as one that prevents overlapping bookings. */
+const CONFLICTS: ReadonlySet<string | undefined> = new Set(['23505', '23P01']);
+const FOREIGN_KEY_VIOLATION = '23503';
+const NoRow = z.object({ code: z.literal('P2025') });
 
 /** Messages of the 409 and 404 responses that replace Prisma errors. Clients can read the messages. */
 export interface ConstraintMessages {
-  /** Message of the 409 if a row with the same unique key exists (P2002) or if an exclusion constraint is violated. */
+  /** Message of the 409 if a row with the same unique key exists or if an exclusion constraint is violated. */
   readonly conflict?: string;
   /**
-   * Message of the 404 if the row does not exist (P2025) or a foreign key is violated (P2003). An insert or an update violates
+   * Message of the 404 if the row does not exist (P2025) or a foreign key is violated. An insert or an update violates
    * a foreign key if the row that it refers to does not exist. A deletion violates a foreign key with ON DELETE RESTRICT or
    * NO ACTION if another row still refers to the deleted row.
    */
@@ -30,8 +31,9 @@ export async function withConstraintErrors<T>(
   try {
     return await query;
   } catch (error) {
-    const code = ConstraintError.safeParse(error).data?.code;
-    if (code === 'P2002' || sqlStateOf(error) === EXCLUSION_VIOLATION) throw new HttpError(409, conflict);
-    throw code === undefined ? error : new HttpError(404, notFound);
+    const state = sqlStateOf(error);
+    if (CONFLICTS.has(state)) throw new HttpError(409, conflict);
+    if (state === FOREIGN_KEY_VIOLATION || NoRow.safeParse(error).success) throw new HttpError(404, notFound);
+    throw error;
   }
 }

@@ -4,6 +4,7 @@ import { Pool } from 'undici';
 import { kvAddress } from '../env';
 import { describeError } from '../errors/describe-error';
 import { log, telemetry } from '../log';
+import { processState } from '../process-state';
 
 /** Time limit of one call to the store. A request with a session makes at most two calls. */
 const TIMEOUT_MS = 500;
@@ -110,14 +111,11 @@ function connect() {
   return { kv, breaker };
 }
 
-let connection: ReturnType<typeof connect> | undefined;
-
 /**
  * Runs a command with the KV client of this process. Rejects if the store fails or does not respond within 500 ms. After five
  * consecutive failures, rejects immediately, except for one call a second, until a call succeeds.
  */
 export async function withKv<T>(command: (kv: VercelKV) => Promise<T>): Promise<T> {
-  connection ??= connect();
-  const { kv, breaker } = connection;
+  const { kv, breaker } = processState('kv', connect);
   return breaker.execute(() => command(kv));
 }

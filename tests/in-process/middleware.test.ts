@@ -218,5 +218,7 @@ test('A failure of the middleware is a 500 in JSON, and the log names the cause'
   const { response } = await at('/users/v1/me');
   expect([response.status, await response.json()]).toEqual([500, { message: 'Internal Server Error' }]);
   const cause = { error: expect.objectContaining({ name: 'InvalidEnvironmentError' }) };
-  expect(error).toHaveBeenCalledExactlyOnceWith(cause, 'middleware failed');
+  const requestId = response.headers.get('x-request-id');
+  const line = expect.objectContaining({ requestId, route: 'none', status: 500, ...cause });
+  expect(error).toHaveBeenCalledExactlyOnceWith(line, 'request');
 });

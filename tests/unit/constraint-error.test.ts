@@ -1,16 +1,25 @@
 import { expect, test } from 'vitest';
 import { withConstraintErrors } from '#lib/storage/constraint-error';
 
-const failing = (code: unknown) => Promise.reject(Object.assign(new Error('The query failed'), { code }));
+const failing = (code: unknown, originalCode?: string) =>
+  Promise.reject(
+    Object.assign(new Error('The query failed'), {
+      code,
+      meta: { driverAdapterError: { cause: { originalCode } } },
+    }),
+  );
 
 test.each([
-  ['P2002', 409, 'Already exists'],
-  ['P2003', 404, 'Not found'],
-  ['P2025', 404, 'Not found'],
+  [409, 'Already exists', 'P2002', '23505'],
+  [409, 'Already exists', 'P2010', '23505'],
+  [409, 'Already exists', 'P2010', '23P01'],
+  [404, 'Not found', 'P2003', undefined],
+  [404, 'Not found', 'P2010', '23503'],
+  [404, 'Not found', 'P2025', undefined],
 ])(
-  'The Prisma error %s becomes an HttpError with status %d and the message "%s"',
-  async (code, status, message) => {
-    await expect(withConstraintErrors(failing(code))).rejects.toMatchObject({
+  'withConstraintErrors() rejects with an HttpError %d "%s" for the Prisma error %s (SQLSTATE %s)',
+  async (status, message, code, sqlState) => {
+    await expect(withConstraintErrors(failing(code, sqlState))).rejects.toMatchObject({
       name: 'HttpError',
       status,
       message,

@@ -88,12 +88,11 @@ test.each([
   expect(extract({ cookie: given, 'sec-fetch-site': 'cross-site' })).toBe('no-credential');
 });
 
-test('parseCookies() trims names and values, keeps equals signs in values, and returns one empty cookie if there is no cookie header', () => {
-  expect(parseCookies(new Headers({ cookie: ' a = b=c ;d' }))).toEqual([
+test('parseCookies() trims names and values, keeps equals signs in values, and omits cookies without a name', () => {
+  expect(parseCookies(new Headers({ cookie: ' a = b=c ;d;=e;' }))).toEqual([
     { name: 'a', value: 'b=c' },
     { name: 'd', value: '' },
   ]);
-  expect(parseCookies(new Headers())).toEqual([{ name: '', value: '' }]);
 });
 
 test('clientHeaders() removes the headers that could forge a session or make Next.js skip the route, and no other header', () => {

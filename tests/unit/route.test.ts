@@ -69,6 +69,11 @@ test.each([new Error('connect to 10.0.0.1'), 'text', undefined, null])(
   },
 );
 
+test('A response that cannot be sent becomes a 500', async () => {
+  const response = await call(route(() => Response.error()));
+  expect([response.status, await response.json()]).toEqual([500, { message: 'Internal Server Error' }]);
+});
+
 test('A route passes the control-flow errors of Next.js through', async () => {
   await expect(call(route(() => notFound()))).rejects.toThrow('NEXT_HTTP_ERROR_FALLBACK;404');
 });
