@@ -1,9 +1,9 @@
 import { type ExecFileOptions, execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import * as z from 'zod/mini';
-import { sourceDigest } from './source-digest';
 
 /** Folder of the production build that all test files share. It is not `.next`, so `npm run dev` can run during the tests. */
 export const BUILD_FOLDER = '.next-test';
@@ -27,7 +27,7 @@ export const BUILD_TIME_VALUES = {
  */
 export function withoutServiceVariables(): NodeJS.ProcessEnv {
   const configures =
-    /^(?:IDP_|KV_|CLERK_|NEXT_|OTEL_|(?:MIGRATION_)?DATABASE_URL$|USER_ID_CACHE_|REDIS_URL$|VITEST|PORT$)/;
+    /^(?:IDP_|KV_|CLERK_|NEXT_|OTEL_|(?:MIGRATION_)?DATABASE_URL$|USER_ID_CACHE_|REDIS_URL$|VITEST|TESTS_|PORT$)/;
   return {
     ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !configures.test(name))),
     NODE_ENV: 'production',
@@ -56,9 +56,18 @@ const NOT_READ = new Set([
   ...['bench', 'biome', 'dev', 'docs', 'examples', 'packages', 'tests', 'tools', 'next-env.d.ts'],
 ]);
 
-/** Returns a digest of everything that the build reads. */
+/** Returns a digest of everything that the build reads, including the version of Node.js. */
 function digestOfSources(): string {
-  return sourceDigest(readdirSync('.').filter((name) => !NOT_READ.has(name) && !name.endsWith('.md')));
+  const digest = createHash('sha256').update(process.version);
+  const entries = readdirSync('.').filter((name) => !NOT_READ.has(name) && !name.endsWith('.md'));
+  for (const entry of [...entries, 'node_modules/.package-lock.json']) {
+    const files = statSync(entry).isDirectory()
+      ? readdirSync(entry, { recursive: true, encoding: 'utf8' }).map((name) => path.join(entry, name))
+      : [entry];
+    for (const file of files.toSorted())
+      if (statSync(file).isFile()) digest.update(file).update(readFileSync(file));
+  }
+  return digest.digest('hex');
 }
 
 /** Builds into BUILD_FOLDER. Rejects with the output of a step that fails or takes more than five minutes. */

@@ -14,10 +14,9 @@ import {
   tokenFor,
   userCreated,
 } from '../harness/requests';
-import { startTestService } from '../harness/service';
-import { stopAfterAll } from '../vitest/stop-after-all';
+import { sharedService } from '../vitest/shared-service';
 
-const service = stopAfterAll(await startTestService());
+const service = sharedService();
 const token = tokenFor(service.idp, 'user_caller');
 const sendRaw = (bytes: string) => exchange(service.url, { bytes });
 const json = (message: string) => `{"message":"${message}"}`;

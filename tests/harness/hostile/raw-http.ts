@@ -1,7 +1,5 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { recordResponse } from '../responses';
-import { parseResponses } from './raw-responses';
 
 /** Opens a connection to the service. Rejects if the connection fails. Ignores later errors of the connection. */
 export async function connected(serviceUrl: string): Promise<Socket> {
@@ -50,7 +48,6 @@ export function exchange(serviceUrl: string, request: RawRequest): Promise<RawRe
       clearTimeout(pause);
       socket.destroy();
       const text = Buffer.concat(chunks).toString('latin1');
-      for (const response of parseResponses(request.bytes, text)) recordResponse(response);
       const statuses = [...text.matchAll(/HTTP\/1\.[01] (\d{3}) /g)].map(([, status]) => Number(status));
       resolve({ statuses, text, pieces: chunks.length, closed, bytesWritten: socket.bytesWritten });
     };
