@@ -21,6 +21,7 @@ beforeAll(() => {
     IDP_PUBLISHABLE_KEY: PUBLISHABLE_KEY,
     IDP_JWT_KEY: idp.publicKeyPem,
     CLERK_API_URL: backendApi.url,
+    IDP_AUTHORIZED_PARTIES: '',
   };
   for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
   return () => vi.unstubAllEnvs();

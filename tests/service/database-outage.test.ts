@@ -114,17 +114,6 @@ test('The service recovers from a database that stops responding while all conne
   expect(await database.rowsOf('user_dark_0')).toHaveLength(1);
 });
 
-test('Requests that wait for the start of a suspended database succeed', async () => {
-  await cache('user_waking_caller');
-  const { connections } = database.proxy;
-  await database.proxy.treat('hold');
-  const responses = Promise.all(requestsOf('user_waking', 'user_waking_caller'));
-  await expect.poll(() => database.proxy.connections - connections).toBeGreaterThanOrEqual(3);
-  await database.proxy.treat('forward');
-  expect((await responses).map(({ status }) => status)).toEqual([200, 201, 200]);
-  expect(await database.users('user\\_waking\\_%')).toHaveLength(4);
-});
-
 test('If PostgreSQL closes the connection of a running query, the request gets a 500, and the next request succeeds', async () => {
   const row = await lockRow(database, 'user_ended');
   const inFlight = me(url, token('user_ended'));

@@ -3,6 +3,7 @@ import { lockRow } from '../harness/dependencies/row-lock';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database } = await startInProcess();
+/** Returns the register function of a new process, which has no connection to the database yet. */
 const loadRegister = async () =>
   (await importAsProcess(() => import('#lib/register'))).registerByIdentityProviderUserId;
 
@@ -20,4 +21,15 @@ test('Concurrent registrations succeed in a database whose default isolation lev
   const [inserted] = await database.rowsOf('user_isolated');
   const existing = { userId: inserted?.id, created: false };
   expect(await Promise.all(calls)).toEqual([existing, existing]);
+});
+
+test('A registration that waits for the start of a suspended database succeeds', async () => {
+  const register = await loadRegister();
+  await (await import('#lib/storage/database')).closeDatabase();
+  const { connections } = database.proxy;
+  await database.proxy.treat('hold');
+  const call = register('user_waking');
+  await expect.poll(() => database.proxy.connections).toBeGreaterThan(connections);
+  await database.proxy.treat('forward');
+  expect(await call).toMatchObject({ created: true });
 });
