@@ -3,8 +3,8 @@ import { parseArgs } from 'node:util';
 import { endProcess } from '../dev/system/processes';
 import { buildIfChanged } from '../tests/harness/build';
 import { startBurst, violationsOf } from '../tests/harness/burst';
-import { startDedicatedPostgres } from '../tests/harness/dependencies/dedicated-postgres';
 import { type ServiceProcess, startServiceProcess, startTestService } from '../tests/harness/service';
+import { startDedicatedPostgres } from './dedicated-postgres';
 
 /**
  * `npm run soak`: registers new users through two processes, each user in three ways at the same time, while processes are

@@ -1,9 +1,8 @@
-import { type ExecFileOptions, execFile } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { promisify } from 'node:util';
-import * as z from 'zod/mini';
 
 /** Folder of the production build that all test files share. It is not `.next`, so `npm run dev` can run during the tests. */
 export const BUILD_FOLDER = '.next-test';
@@ -35,16 +34,6 @@ export function withoutServiceVariables(): NodeJS.ProcessEnv {
   };
 }
 
-const ExecutionError = z.object({ message: z.string(), stdout: z.string() });
-
-/** Runs a program. If the program fails, the error contains stdout as well, because Next.js prints type errors there. */
-async function execute(file: string, args: readonly string[], options: ExecFileOptions): Promise<void> {
-  await promisify(execFile)(file, args, options).catch((error: unknown) => {
-    const { message, stdout } = ExecutionError.parse(error);
-    throw new Error(`${message}\n${stdout}`);
-  });
-}
-
 /** File that contains the digest of the sources of the current build. */
 const DIGEST_FILE = path.join(BUILD_FOLDER, 'source-digest');
 /**
@@ -70,15 +59,15 @@ function digestOfSources(): string {
   return digest.digest('hex');
 }
 
-/** Builds into BUILD_FOLDER. Rejects with the output of a step that fails or takes more than five minutes. */
+/** Builds into BUILD_FOLDER. Rejects if a step fails or takes more than five minutes. Next.js prints type errors to stdout. */
 async function build(): Promise<void> {
   rmSync(DIGEST_FILE, { force: true });
-  const options = {
-    env: { ...withoutServiceVariables(), ...BUILD_TIME_VALUES, NEXT_DIST_DIR: BUILD_FOLDER },
-    timeout: 300_000,
-  };
-  await execute(process.execPath, ['node_modules/next/dist/bin/next', 'build'], options);
-  await execute(process.execPath, ['commands/build-server.mjs'], options);
+  const env = { ...withoutServiceVariables(), ...BUILD_TIME_VALUES, NEXT_DIST_DIR: BUILD_FOLDER };
+  for (const step of [['node_modules/next/dist/bin/next', 'build'], ['commands/build-server.mjs']]) {
+    const child = spawn(process.execPath, step, { env, stdio: 'inherit', timeout: 300_000 });
+    const [code] = await once(child, 'exit');
+    if (code !== 0) throw new Error(`The build failed: ${step.join(' ')}`);
+  }
 }
 
 /** Builds this checkout unless the current build has the same sources. */

@@ -98,23 +98,15 @@ const PRIVATE = [/eyJ[\w-]+\.[\w-]*\./, /[\w.+-]+@(?:[a-z\d-]+\.)+[a-z]{2,}/i];
 
 /** Returns the lines that contain a secret of the process, a session token or an email address. */
 function findPrivateLines(output: string, environment: Readonly<Record<string, string>>): string[] {
-  const {
-    IDP_SECRET_KEY = '',
-    IDP_WEBHOOK_SIGNING_SECRET = '',
-    KV_REST_API_TOKEN = '',
-    DATABASE_URL = '',
-  } = environment;
-  const password = /:([^:@]+)@/.exec(DATABASE_URL)?.[1] ?? '';
-  const signingSecrets = IDP_WEBHOOK_SIGNING_SECRET.split(/\s+/).map((word) => word.replace('whsec_', ''));
+  const { IDP_SECRET_KEY, IDP_WEBHOOK_SIGNING_SECRET, KV_REST_API_TOKEN, DATABASE_URL = '' } = environment;
+  const signingSecrets = IDP_WEBHOOK_SIGNING_SECRET?.replaceAll('whsec_', '').split(' ') ?? [];
+  const password = /:([^:@]+)@/.exec(DATABASE_URL)?.[1];
   const secrets = [IDP_SECRET_KEY, ...signingSecrets, KV_REST_API_TOKEN, DATABASE_URL, password].filter(
     Boolean,
   );
-  return output
-    .split('\n')
-    .filter(
-      (line) =>
-        PRIVATE.some((pattern) => pattern.test(line)) || secrets.some((secret) => line.includes(secret)),
-    );
+  const isPrivate = (line: string) =>
+    PRIVATE.some((pattern) => pattern.test(line)) || secrets.some((secret) => line.includes(secret ?? ''));
+  return output.split('\n').filter(isPrivate);
 }
 
 /** Starts the service. Resolves once the service responds. Rejects if it exits or does not respond. */

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { startBurst, violationsOf } from '../harness/burst';
 import { lockRow } from '../harness/dependencies/row-lock';
 import { startTcpProxy } from '../harness/dependencies/tcp-proxy';
-import { connected } from '../harness/hostile/raw-http';
+import { connected } from '../harness/raw-http';
 import { deliver, me, register, tokenFor, userCreated } from '../harness/requests';
 import { startServiceProcess } from '../harness/service';
 import { sharedService } from '../vitest/shared-service';

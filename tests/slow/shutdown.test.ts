@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { BUILD_FOLDER } from '../harness/build';
 import { lockRow } from '../harness/dependencies/row-lock';
-import { connected, requestHead } from '../harness/hostile/raw-http';
+import { connected, requestHead } from '../harness/raw-http';
 import { bearer, deliver, me, tokenFor, userCreated } from '../harness/requests';
 import { startDependencies, startServiceProcess } from '../harness/service';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
