@@ -29,9 +29,9 @@ const Points = z
 const Metric = z
   .object({
     name: z.string(),
-    sum: z.unknown(),
-    gauge: z.unknown(),
-    histogram: z.unknown(),
+    sum: z.unknown().optional(),
+    gauge: z.unknown().optional(),
+    histogram: z.unknown().optional(),
   })
   .transform(({ name, sum, gauge, histogram }) => ({
     name,
