@@ -20,7 +20,7 @@ const SLOW = { testTimeout: 180_000, hookTimeout: 180_000 };
 
 /** Global setup files. The unit tests need none. */
 const DATABASE = ['tests/vitest/start-database.ts'];
-const SERVICES = [...DATABASE, 'tests/vitest/prepare-services.ts'];
+const BUILD = [...DATABASE, 'tests/vitest/prepare-services.ts'];
 
 export default defineConfig({
   test: {
@@ -50,16 +50,7 @@ export default defineConfig({
           ...common,
           setupFiles: [...common.setupFiles, 'tests/vitest/validate-responses.ts'],
           include: ['tests/service/*.test.ts'],
-          globalSetup: SERVICES,
-        },
-      },
-      {
-        test: {
-          name: 'local-stack',
-          ...common,
-          ...SLOW,
-          include: ['tests/stack/dev-stack.test.ts'],
-          globalSetup: SERVICES,
+          globalSetup: [...BUILD, 'tests/vitest/start-service.ts'],
         },
       },
       {
@@ -70,8 +61,7 @@ export default defineConfig({
           ...SLOW,
           setupFiles: [...common.setupFiles, 'tests/vitest/validate-responses.ts'],
           include: ['tests/{slow,stack}/*.test.ts'],
-          exclude: ['tests/stack/dev-stack.test.ts'],
-          globalSetup: SERVICES,
+          globalSetup: BUILD,
         },
       },
     ],

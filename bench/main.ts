@@ -3,11 +3,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { startDedicatedPostgres } from '../tests/harness/dependencies/dedicated-postgres';
 import { SIGNING_SECRET } from '../tests/harness/keys';
-import { residentMegabytes } from '../tests/harness/proc';
 import { LIVE_KEYS, startDependencies, type TestDependencies } from '../tests/harness/service';
+import { startDedicatedPostgres } from '../tools/dedicated-postgres';
 import { CONNECTIONS, cpuPerRequest } from './load';
+import { residentMegabytes } from './proc';
 import { type BenchRequest, cacheHit, hello, SCENARIOS, usersFrom } from './requests';
 import { type Application, build, cpuMilliseconds, type Server, start } from './servers';
 

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { z } from 'zod';
 import { BUILD_TIME_VALUES, withoutServiceVariables } from '../tests/harness/build';
 import { createTestDatabase } from '../tests/harness/dependencies/database';
-import { startDedicatedPostgres } from '../tests/harness/dependencies/dedicated-postgres';
+import { startDedicatedPostgres } from './dedicated-postgres';
 import { copyCheckout, inTemporaryFolder } from './temporary-project';
 
 /**

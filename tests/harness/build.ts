@@ -1,9 +1,8 @@
-import { type ExecFileOptions, execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { promisify } from 'node:util';
-import * as z from 'zod/mini';
-import { sourceDigest } from './source-digest';
 
 /** Folder of the production build that all test files share. It is not `.next`, so `npm run dev` can run during the tests. */
 export const BUILD_FOLDER = '.next-test';
@@ -27,22 +26,12 @@ export const BUILD_TIME_VALUES = {
  */
 export function withoutServiceVariables(): NodeJS.ProcessEnv {
   const configures =
-    /^(?:IDP_|KV_|CLERK_|NEXT_|OTEL_|(?:MIGRATION_)?DATABASE_URL$|USER_ID_CACHE_|REDIS_URL$|VITEST|PORT$)/;
+    /^(?:IDP_|KV_|CLERK_|NEXT_|OTEL_|(?:MIGRATION_)?DATABASE_URL$|USER_ID_CACHE_|REDIS_URL$|VITEST|TESTS_|PORT$)/;
   return {
     ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !configures.test(name))),
     NODE_ENV: 'production',
     NEXT_TELEMETRY_DISABLED: '1',
   };
-}
-
-const ExecutionError = z.object({ message: z.string(), stdout: z.string() });
-
-/** Runs a program. If the program fails, the error contains stdout as well, because Next.js prints type errors there. */
-async function execute(file: string, args: readonly string[], options: ExecFileOptions): Promise<void> {
-  await promisify(execFile)(file, args, options).catch((error: unknown) => {
-    const { message, stdout } = ExecutionError.parse(error);
-    throw new Error(`${message}\n${stdout}`);
-  });
 }
 
 /** File that contains the digest of the sources of the current build. */
@@ -56,20 +45,29 @@ const NOT_READ = new Set([
   ...['bench', 'biome', 'dev', 'docs', 'examples', 'packages', 'tests', 'tools', 'next-env.d.ts'],
 ]);
 
-/** Returns a digest of everything that the build reads. */
+/** Returns a digest of everything that the build reads, including the version of Node.js. */
 function digestOfSources(): string {
-  return sourceDigest(readdirSync('.').filter((name) => !NOT_READ.has(name) && !name.endsWith('.md')));
+  const digest = createHash('sha256').update(process.version);
+  const entries = readdirSync('.').filter((name) => !NOT_READ.has(name) && !name.endsWith('.md'));
+  for (const entry of [...entries, 'node_modules/.package-lock.json']) {
+    const files = statSync(entry).isDirectory()
+      ? readdirSync(entry, { recursive: true, encoding: 'utf8' }).map((name) => path.join(entry, name))
+      : [entry];
+    for (const file of files.toSorted())
+      if (statSync(file).isFile()) digest.update(file).update(readFileSync(file));
+  }
+  return digest.digest('hex');
 }
 
-/** Builds into BUILD_FOLDER. Rejects with the output of a step that fails or takes more than five minutes. */
+/** Builds into BUILD_FOLDER. Rejects if a step fails or takes more than five minutes. Next.js prints type errors to stdout. */
 async function build(): Promise<void> {
   rmSync(DIGEST_FILE, { force: true });
-  const options = {
-    env: { ...withoutServiceVariables(), ...BUILD_TIME_VALUES, NEXT_DIST_DIR: BUILD_FOLDER },
-    timeout: 300_000,
-  };
-  await execute(process.execPath, ['node_modules/next/dist/bin/next', 'build'], options);
-  await execute(process.execPath, ['commands/build-server.mjs'], options);
+  const env = { ...withoutServiceVariables(), ...BUILD_TIME_VALUES, NEXT_DIST_DIR: BUILD_FOLDER };
+  for (const step of [['node_modules/next/dist/bin/next', 'build'], ['commands/build-server.mjs']]) {
+    const child = spawn(process.execPath, step, { env, stdio: 'inherit', timeout: 300_000 });
+    const [code] = await once(child, 'exit');
+    if (code !== 0) throw new Error(`The build failed: ${step.join(' ')}`);
+  }
 }
 
 /** Builds this checkout unless the current build has the same sources. */

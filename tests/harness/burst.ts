@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type Call, call, checkHistory, ENTRY_POINTS, readRows } from './history';
 import { inParallel } from './parallel';
 import { deliver, me, now, register, tokenFor, userCreated } from './requests';
-import type { TestService } from './service';
+import type { ServiceAccess } from './service';
 
 /** A continuous load of requests for new users. The load continues while the service fails. */
 export interface Burst {
@@ -16,10 +16,10 @@ export interface Burst {
 
 /**
  * Registers new users. Sends three requests for each user at the same time, to different processes: a request with a session of
- * the user (guard), a call of the register route and a webhook. Repeats a request that gets a 500 or no response. Any other
- * status is final. `concurrency` is the number of requests in flight. `name` is part of the user ids.
+ * the user (guard), a call of the register route and a webhook. A request that gets a 500 or no response is sent to the next
+ * process. Any other status is final. `concurrency` is the number of requests in flight. `name` is part of the user ids.
  */
-export async function startBurst(service: TestService, name: string, concurrency = 9): Promise<Burst> {
+export async function startBurst(service: ServiceAccess, name: string, concurrency = 9): Promise<Burst> {
   const calls: Call[] = [];
   // The register route is guarded as well. With the token of the new user, the guard would register the user before the handler
   // does. The token for this route therefore belongs to another user.
@@ -28,15 +28,15 @@ export async function startBurst(service: TestService, name: string, concurrency
   let sent = 0;
   let ending = false;
   const send = async (id: string, entryPoint: Call['entryPoint']) => {
-    const { url } = service.processes[sent++ % service.processes.length] ?? service;
     const token = tokenFor(service.idp, id);
     const request = {
-      guard: () => me(url, token),
-      register: () => register(url, caller, { identityProviderUserId: id }),
-      webhook: () => deliver(url, userCreated(id)),
+      guard: (url: string) => me(url, token),
+      register: (url: string) => register(url, caller, { identityProviderUserId: id }),
+      webhook: (url: string) => deliver(url, userCreated(id)),
     }[entryPoint];
     for (;;) {
-      const made = await call(id, entryPoint, request);
+      const { url } = service.processes[sent++ % service.processes.length] ?? service;
+      const made = await call(id, entryPoint, () => request(url));
       calls.push(made);
       if (made.status !== undefined && made.status !== 500) return;
       if (made.status === undefined) await pause(100);
@@ -64,7 +64,7 @@ export async function startBurst(service: TestService, name: string, concurrency
  * Requests the id of each acknowledged user from each process. Returns what `checkHistory` finds in these calls and the calls
  * of the burst.
  */
-export async function violationsOf(service: TestService, burst: Burst): Promise<string[]> {
+export async function violationsOf(service: ServiceAccess, burst: Burst): Promise<string[]> {
   const calls: Call[] = [...burst.calls];
   await inParallel(8, [...burst.acknowledged()], async (id) => {
     for (const { url } of service.processes)

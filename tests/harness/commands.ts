@@ -4,37 +4,53 @@ import { variables } from '#lib/env';
 import { killOnExit } from '../../dev/system/processes';
 import { withoutServiceVariables } from './build';
 
-/** A running command of `commands/`. */
-export interface Command {
+/** A child process and its output. */
+export interface Run {
   readonly child: ChildProcess;
-  /** Resolves with the output. `exit` is the exit code, or the name of the signal that ended the process. */
-  readonly ended: Promise<{ readonly exit: unknown; readonly stdout: string; readonly stderr: string }>;
+  readonly written: { readonly stdout: string; readonly stderr: string };
+  /** Resolves with the exit code, or the signal that ended the process, once the process has closed its output. */
+  readonly exited: Promise<unknown>;
 }
 
-/** Every variable of the service, set to the empty string, so that a command does not read a value from `.env.local`. */
-const EMPTY_VARIABLES = Object.fromEntries(Object.keys(variables.shape).map((name) => [name, '']));
-
-/** Starts a command of `commands/` without a terminal. All variables of the service that `environment` lacks are empty. */
-export function startCommand(
-  name: string,
+/**
+ * Starts a program without a terminal. Variables of the service that `environment` lacks are empty, so that the program does not
+ * read them from `.env.local`. With `group`, the program runs in a process group of its own, so that the group can get a Ctrl-C.
+ * The program, or its group, is killed when this process ends.
+ */
+export function startProgram(
+  file: string,
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
-): Command {
-  const child = spawn(process.execPath, ['--import', 'tsx', `commands/${name}.ts`, ...args], {
-    env: { ...withoutServiceVariables(), ...EMPTY_VARIABLES, ...environment },
+  group = false,
+): Run {
+  const empty = Object.fromEntries(Object.keys(variables.shape).map((name) => [name, '']));
+  const child = spawn(file, args, {
+    env: { ...withoutServiceVariables(), ...empty, ...environment },
+    detached: group,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  if (child.pid !== undefined) child.once('exit', killOnExit(child.pid, 'SIGTERM'));
+  if (child.pid !== undefined) child.once('exit', killOnExit(group ? -child.pid : child.pid, 'SIGTERM'));
   const written = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
     child[stream].setEncoding('utf8').on('data', (chunk) => {
       written[stream] += chunk;
     });
   }
-  return {
-    child,
-    ended: once(child, 'close').then(([code, signal]) => ({ exit: code ?? signal, ...written })),
-  };
+  return { child, written, exited: once(child, 'close').then(([code, signal]) => code ?? signal) };
+}
+
+/** Starts a command of `commands/`. */
+export function startCommand(
+  name: string,
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+) {
+  const run = startProgram(
+    process.execPath,
+    ['--import', 'tsx', `commands/${name}.ts`, ...args],
+    environment,
+  );
+  return { child: run.child, ended: run.exited.then((exit) => ({ exit, ...run.written })) };
 }
 
 /** Starts a command and resolves once it has ended. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ParsedResponse } from './requests';
-import type { TestService } from './service';
+import type { ServiceAccess } from './service';
 
 export const ENTRY_POINTS = ['guard', 'register', 'webhook'] as const;
 
@@ -31,7 +31,7 @@ export async function call(
 }
 
 /** Reads the rows of all users. */
-export async function readRows({ database }: Pick<TestService, 'database'>): Promise<Rows> {
+export async function readRows({ database }: Pick<ServiceAccess, 'database'>): Promise<Rows> {
   const { rows } = await database.pool.query<{ idp: string; ids: string[] }>(
     'SELECT identity_provider_user_id AS idp, array_agg(id::text) AS ids FROM users GROUP BY 1',
   );

@@ -1,21 +1,12 @@
 import { afterAll, beforeAll, vi } from 'vitest';
-import { memoryEngine } from '../../dev/kv/memory';
-import { type KvEngine, startKvServer } from '../../dev/kv/server';
 import { createTestDatabase, type TestDatabase } from './dependencies/database';
-import { startTcpProxy, type TcpProxy } from './dependencies/tcp-proxy';
+import { startTestKv, type TestKv } from './dependencies/kv';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from './keys';
 
 /** A PostgreSQL database and a KV server for tests that call the functions of lib/ directly, without a service process. */
 export interface InProcess {
   readonly database: TestDatabase;
-  readonly kv: {
-    readonly engine: KvEngine;
-    readonly proxy: TcpProxy;
-    /** Returns the commands that reached the KV server since the last call. */
-    takeCommands(): string[][];
-    /** Called before each command. The command waits for the returned promise, and fails if that promise rejects. */
-    beforeCommand: (command: string) => Promise<void>;
-  };
+  readonly kv: TestKv;
 }
 
 /**
@@ -27,34 +18,13 @@ export interface InProcess {
  */
 export async function startInProcess(): Promise<InProcess> {
   const database = await createTestDatabase();
-  const engine = memoryEngine();
-  const commands: string[][] = [];
-  const server = await startKvServer({
-    token: 'kv-token-of-the-tests',
-    engine: {
-      ...engine,
-      async call(command, ...args) {
-        await kv.beforeCommand(command);
-        return engine.call(command, ...args);
-      },
-    },
-    onCommand: (command, args) => commands.push([command.toUpperCase(), ...args]),
-  });
-  const { hostname, port } = new URL(server.url);
-  const proxy = await startTcpProxy({ host: hostname, port: Number(port) });
-  const kv: InProcess['kv'] = {
-    engine,
-    proxy,
-    takeCommands: () => commands.splice(0),
-    beforeCommand: async () => undefined,
-  };
+  const kv = await startTestKv();
   const environment = {
     IDP_SECRET_KEY: SECRET_KEY,
     IDP_PUBLISHABLE_KEY: PUBLISHABLE_KEY,
     IDP_WEBHOOK_SIGNING_SECRET: SIGNING_SECRET,
     DATABASE_URL: database.url,
-    KV_REST_API_URL: `http://127.0.0.1:${proxy.port}`,
-    KV_REST_API_TOKEN: server.token,
+    ...kv.environment,
   };
   beforeAll(async () => {
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
@@ -67,8 +37,7 @@ export async function startInProcess(): Promise<InProcess> {
   afterAll(async () => {
     await (await import('#lib/storage/database')).closeDatabase();
     vi.unstubAllEnvs();
-    await proxy.stop();
-    await server.stop();
+    await kv.stop();
     await database.drop();
   });
   return { database, kv };

@@ -4,3 +4,5 @@ export const PUBLISHABLE_KEY = `pk_test_${Buffer.from('tests.clerk.accounts.dev$
 
 /** Signing secret of the webhook deliveries in the tests. */
 export const SIGNING_SECRET = `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`;
+/** Signing secret before a rotation. */
+export const OLD_SIGNING_SECRET = `whsec_${Buffer.from('the secret that is rotated out..').toString('base64')}`;

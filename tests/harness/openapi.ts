@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020';
 import * as z from 'zod/mini';
 import document from '../../lib/api/openapi.json';
-import type { SeenResponse } from './responses';
+import type { SeenResponse } from './requests';
 
 /** Statuses that any request can get from the HTTP server or Next.js. The text of the document names them. */
 const GENERAL: ReadonlySet<number> = new Set([204, 400, 404, 405, 408, 411, 413, 414, 417, 431]);
@@ -85,7 +85,7 @@ function errorOf({ method, pathname, status, headers, text }: SeenResponse): str
  * has. Returns undefined if the document does not contain the path of the request.
  */
 export function validateResponse(response: SeenResponse): string | undefined {
-  const { method, pathname = '', status } = response;
+  const { method, pathname, status } = response;
   if (!(pathname in document.paths)) return undefined;
   const error = errorOf(response);
   return (

@@ -2,13 +2,28 @@ import { createHmac, randomUUID } from 'node:crypto';
 import type { Emulator } from 'clerk-emulator';
 import { type Signing, signToken } from 'clerk-emulator/testing';
 import { SIGNING_SECRET } from './keys';
-import { recordResponse } from './responses';
 
 /** A response with its parsed body. */
 export interface ParsedResponse {
   readonly status: number;
   readonly body: unknown;
   readonly headers: Headers;
+}
+
+/** A response of the service, with the method and the path of its request. */
+export interface SeenResponse {
+  readonly method: string;
+  readonly pathname: string;
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+let watch: (response: SeenResponse) => void = () => undefined;
+
+/** Sets the function that receives every later response of `send`. */
+export function watchResponses(watcher: typeof watch): void {
+  watch = watcher;
 }
 
 /** Sends a request with a timeout of 30 s. Does not follow redirects. Parses the response body if its content type is JSON. */
@@ -19,7 +34,7 @@ export async function send(
   const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(30_000), ...init });
   const text = await response.text();
   const { status, headers } = response;
-  recordResponse({ method: init.method ?? 'GET', pathname: new URL(url).pathname, status, headers, text });
+  watch({ method: init.method ?? 'GET', pathname: new URL(url).pathname, status, headers, text });
   const isJson = text !== '' && headers.get('content-type')?.includes('application/json');
   return { status, body: isJson ? JSON.parse(text) : text, headers };
 }

@@ -1,16 +1,21 @@
 import { spawn } from 'node:child_process';
-import { type Clock, type Emulator, startEmulator } from 'clerk-emulator';
-import { memoryEngine } from '../../dev/kv/memory';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import type { Emulator } from 'clerk-emulator';
 import { redisEngine } from '../../dev/kv/redis';
-import { type KvEngine, startKvServer } from '../../dev/kv/server';
-import { clerkJsFolder } from '../../dev/stack/settings';
 import { freePort } from '../../dev/system/listen';
 import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
 import { BUILD_FOLDER, withoutServiceVariables } from './build';
-import { createTestDatabase, type DatabaseServer, type TestDatabase } from './dependencies/database';
+import {
+  createTestDatabase,
+  type DatabaseAccess,
+  type DatabaseServer,
+  type TestDatabase,
+} from './dependencies/database';
+import { startTestKv, type TestKv } from './dependencies/kv';
 import { startRedis } from './dependencies/redis';
-import { SIGNING_KEY_PEM } from './dependencies/signing-key';
-import { type Address, startTcpProxy, type TcpProxy } from './dependencies/tcp-proxy';
+import { startProvider } from './identity-provider';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from './keys';
 
 /** Keys of a production instance of the identity provider. */
@@ -40,6 +45,8 @@ export const providerVariables = (
 export interface ServiceProcess {
   readonly url: string;
   readonly pid: number;
+  /** File that contains the standard output and standard error. */
+  readonly outputFile: string;
   /** Returns the standard output and standard error so far. */
   output(): string;
   /** Resolves with the exit code, or null if a signal ended the process. */
@@ -52,41 +59,38 @@ export interface ServiceProcess {
 export interface TestDependencies {
   readonly database: TestDatabase;
   readonly idp: Emulator;
-  readonly kv: {
-    readonly engine: KvEngine;
-    readonly proxy: TcpProxy;
-    /** Address of the KV server, which is the target of the proxy. */
-    readonly address: Address;
-    /** Returns the commands that reached the KV server since the previous call of this function. */
-    takeCommands(): string[][];
-  };
+  readonly kv: TestKv;
   /** Environment variables of each process of the service. */
   readonly environment: Readonly<Record<string, string>>;
   stop(): Promise<void>;
 }
 
-/** The running service and its dependencies. Each call of `startTestService` starts new ones. */
-export interface TestService extends TestDependencies {
+/** What a test needs to send requests to a running service and to check the effects. */
+export interface ServiceAccess {
   /** Address of the first process. */
   readonly url: string;
-  readonly processes: readonly ServiceProcess[];
+  readonly processes: readonly Pick<ServiceProcess, 'url' | 'pid'>[];
+  readonly environment: Readonly<Record<string, string>>;
+  /** Issuer and signing key of the session tokens that the service accepts. */
+  readonly idp: Pick<Emulator, 'issuer' | 'signingKey'>;
+  readonly database: DatabaseAccess;
   /** Returns the output of all processes so far. */
   output(): string;
   /** Returns the lines of the output that contain a text. */
   linesWith(text: string): string[];
 }
 
-/**
- * Selects the program that the tests start. The default is the build of server.ts. `next` selects `next start`, which also runs
- * on platforms that cannot run server.ts. `dev` selects `next dev`, which supports only one test file at a time.
- */
-const MODE = process.env['SERVICE_MODE'];
-const NEXT = 'node_modules/next/dist/bin/next';
+/** The running service and its dependencies. Each call of `startTestService` starts new ones. */
+export interface TestService extends ServiceAccess, TestDependencies {
+  readonly processes: readonly ServiceProcess[];
+  readonly database: TestDatabase;
+  readonly idp: Emulator;
+}
 
-/** Node.js arguments that start the service. */
+/** Arguments of Node.js that start the service. With SERVICE_MODE=next, the tests use `next start` instead of server.ts. */
 const PROGRAM =
-  MODE === 'dev' || MODE === 'next'
-    ? [NEXT, MODE === 'dev' ? 'dev' : 'start', '-H', 'localhost']
+  process.env['SERVICE_MODE'] === 'next'
+    ? ['node_modules/next/dist/bin/next', 'start', '-H', 'localhost']
     : [`${BUILD_FOLDER}/server.mjs`];
 
 /** Patterns of a JWT and of an email address. */
@@ -94,23 +98,15 @@ const PRIVATE = [/eyJ[\w-]+\.[\w-]*\./, /[\w.+-]+@(?:[a-z\d-]+\.)+[a-z]{2,}/i];
 
 /** Returns the lines that contain a secret of the process, a session token or an email address. */
 function findPrivateLines(output: string, environment: Readonly<Record<string, string>>): string[] {
-  const {
-    IDP_SECRET_KEY = '',
-    IDP_WEBHOOK_SIGNING_SECRET = '',
-    KV_REST_API_TOKEN = '',
-    DATABASE_URL = '',
-  } = environment;
-  const password = /:([^:@]+)@/.exec(DATABASE_URL)?.[1] ?? '';
-  const signingSecrets = IDP_WEBHOOK_SIGNING_SECRET.split(/\s+/).map((word) => word.replace('whsec_', ''));
+  const { IDP_SECRET_KEY, IDP_WEBHOOK_SIGNING_SECRET, KV_REST_API_TOKEN, DATABASE_URL = '' } = environment;
+  const signingSecrets = IDP_WEBHOOK_SIGNING_SECRET?.replaceAll('whsec_', '').split(' ') ?? [];
+  const password = /:([^:@]+)@/.exec(DATABASE_URL)?.[1];
   const secrets = [IDP_SECRET_KEY, ...signingSecrets, KV_REST_API_TOKEN, DATABASE_URL, password].filter(
     Boolean,
   );
-  return output
-    .split('\n')
-    .filter(
-      (line) =>
-        PRIVATE.some((pattern) => pattern.test(line)) || secrets.some((secret) => line.includes(secret)),
-    );
+  const isPrivate = (line: string) =>
+    PRIVATE.some((pattern) => pattern.test(line)) || secrets.some((secret) => line.includes(secret ?? ''));
+  return output.split('\n').filter(isPrivate);
 }
 
 /** Starts the service. Resolves once the service responds. Rejects if it exits or does not respond. */
@@ -120,20 +116,16 @@ export async function startServiceProcess(
   program: readonly string[] = PROGRAM,
 ): Promise<ServiceProcess> {
   const port = fixedPort ?? (await freePort());
+  const outputFile = path.join(mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-output-')), 'output');
+  const descriptor = openSync(outputFile, 'w');
   const child = spawn(process.execPath, [...program, '-p', String(port)], {
-    env: {
-      ...withoutServiceVariables(),
-      NODE_ENV: MODE === 'dev' ? 'development' : 'production',
-      NEXT_DIST_DIR: BUILD_FOLDER,
-      ...environment,
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...withoutServiceVariables(), NEXT_DIST_DIR: BUILD_FOLDER, ...environment },
+    stdio: ['ignore', descriptor, descriptor],
   });
+  closeSync(descriptor);
   const { pid } = child;
   if (pid === undefined) throw new Error('The service could not be started');
   const cancelKill = killOnExit(pid, 'SIGTERM');
-  const chunks: Buffer[] = [];
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => chunks.push(chunk));
   let running = true;
   const exited = new Promise<number | null>((resolve) => {
     child.once('exit', (code) => {
@@ -143,7 +135,7 @@ export async function startServiceProcess(
     });
   });
   const url = `http://localhost:${port}`;
-  const output = () => Buffer.concat(chunks).toString();
+  const output = () => readFileSync(outputFile, 'utf8');
   // A response to an unknown API path shows that the middleware and the router work. The request does not use the cache or the
   // database, so the start does not depend on them.
   const responds = () =>
@@ -162,13 +154,14 @@ export async function startServiceProcess(
   return {
     url,
     pid,
+    outputFile,
     output,
     exited,
     async stop() {
       // SIGINT ends the service immediately. On SIGTERM, it would wait for the idle connections of the test.
       await endProcess(pid, [{ signal: 'SIGINT', milliseconds: 5_000 }]);
-      // `next dev` prints the URL of each request, and the provider's SDK passes tokens in URLs.
-      const lines = MODE === 'dev' ? [] : findPrivateLines(output(), environment);
+      const lines = findPrivateLines(output(), environment);
+      rmSync(path.dirname(outputFile), { recursive: true });
       if (lines.length > 0) throw new Error(`The service printed private data:\n${lines.join('\n')}`);
     },
   };
@@ -181,13 +174,8 @@ interface TestDependenciesOptions {
   readonly server?: DatabaseServer;
   /** Returns the value of DATABASE_URL, which may name another role or a pooler. The default is the `url` of the database. */
   readonly databaseUrl?: (database: TestDatabase) => string | Promise<string>;
-  /** Kind of the identity provider's instance. The default is `live` if IDP_KEY_STYLE is `live`, and otherwise `test`. */
+  /** Kind of the identity provider's instance. The default is `test`. */
   readonly keys?: keyof typeof KEYS;
-  /**
-   * Clock of the identity provider. If it is set, the provider retries webhooks with Clerk's delays. Otherwise, each delay is a
-   * thousandth of Clerk's delay.
-   */
-  readonly clock?: Clock;
 }
 
 export interface TestServiceOptions extends TestDependenciesOptions {
@@ -202,50 +190,47 @@ export async function startDependencies({
   environment: overrides = {},
   server,
   databaseUrl = ({ url }) => url,
-  keys = process.env['IDP_KEY_STYLE'] === 'live' ? 'live' : 'test',
-  clock,
+  keys = 'test',
 }: TestDependenciesOptions = {}): Promise<TestDependencies> {
   const [database, idp] = await Promise.all([
     createTestDatabase(server),
-    startEmulator({
-      ...KEYS[keys],
-      signingKeyPem: SIGNING_KEY_PEM,
-      webhook: undefined,
-      clerkJsFolder,
-      ...(clock ? { clock, retryScale: 1 } : { retryScale: 0.001 }),
-    }),
+    // Each delay of the webhook retries is a thousandth of Clerk's delay.
+    startProvider({ ...KEYS[keys], retryScale: 0.001 }),
   ]);
-  const commands: string[][] = [];
   const redis = process.env['KV_ENGINE'] === 'redis' ? await startRedis() : undefined;
-  const engine = redis ? redisEngine(redis.url) : memoryEngine();
-  const kvServer = await startKvServer({
-    token: 'kv-token-of-the-tests',
-    engine,
-    onCommand: (command, args) => commands.push([command, ...args]),
-  });
-  const kvAddress = new URL(kvServer.url);
-  const address = { host: kvAddress.hostname, port: Number(kvAddress.port) };
-  const kvProxy = await startTcpProxy(address);
+  const kv = await startTestKv(redis && redisEngine(redis.url));
   const environment = {
     ...providerVariables(KEYS[keys], idp),
     IDP_WEBHOOK_SIGNING_SECRET: SIGNING_SECRET,
     DATABASE_URL: await databaseUrl(database),
-    KV_REST_API_URL: `http://127.0.0.1:${kvProxy.port}`,
-    KV_REST_API_TOKEN: kvServer.token,
+    ...kv.environment,
     ...overrides,
   };
   return {
     database,
     idp,
-    kv: { engine, proxy: kvProxy, address, takeCommands: () => commands.splice(0) },
+    kv,
     environment,
     async stop() {
       await idp.stop();
-      await kvProxy.stop();
-      await kvServer.stop();
+      await kv.stop();
       await redis?.stop();
       await database.drop();
     },
+  };
+}
+
+/** Returns functions that read the output of processes of the service. */
+export function readOutput(
+  processes: readonly Pick<ServiceProcess, 'outputFile'>[],
+): Pick<ServiceAccess, 'output' | 'linesWith'> {
+  const output = () => processes.map(({ outputFile }) => readFileSync(outputFile, 'utf8')).join('\n');
+  return {
+    output,
+    linesWith: (text) =>
+      output()
+        .split('\n')
+        .filter((line) => line.includes(text)),
   };
 }
 
@@ -259,17 +244,12 @@ export async function startTestService({
   const processes = await Promise.all(Array.from({ length: count }, () => startServiceProcess(environment)));
   const [first] = processes;
   if (!first) throw new Error('The number of processes must be at least 1');
-  const output = () => processes.map((process) => process.output()).join('\n');
   idp.webhooks.setEndpoint({ url: `${first.url}/webhooks/idp/v1/user-created`, secrets: [SIGNING_SECRET] });
   return {
     ...dependencies,
     url: first.url,
     processes,
-    output,
-    linesWith: (text) =>
-      output()
-        .split('\n')
-        .filter((line) => line.includes(text)),
+    ...readOutput(processes),
     async stop() {
       // The identity provider stops first, so that it does not deliver webhooks to a stopped service.
       await idp.stop();

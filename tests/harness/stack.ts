@@ -1,26 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
-import { BUILD_FOLDER, withoutServiceVariables } from './build';
-
-const project = fileURLToPath(new URL('../..', import.meta.url));
-
-/**
- * Variables that are set to the empty string. The local stack (see `LocalStack`) treats them as not set and ignores their
- * values in `.env.local`.
- */
-const emptyVariables = Object.fromEntries(
-  [
-    ...['DATABASE_URL', 'KV_REST_API_URL', 'KV_REST_API_TOKEN', 'REDIS_URL', 'PORT'],
-    ...['IDP_SECRET_KEY', 'IDP_PUBLISHABLE_KEY', 'IDP_WEBHOOK_SIGNING_SECRET', 'IDP_AUTHORIZED_PARTIES'],
-    ...['IDP_KEY_STYLE', 'IDP_RETRY_SCALE'],
-  ].map((name) => [name, '']),
-);
+import { endProcess, waitUntil } from '../../dev/system/processes';
+import { BUILD_FOLDER } from './build';
+import { type Run, startProgram } from './commands';
 
 const Details = z
   .object({ app: z.string(), environment: z.record(z.string(), z.string()) })
@@ -37,62 +21,27 @@ export type Details = z.infer<typeof Details>;
 type Variables = Readonly<Record<string, string>>;
 
 /**
- * A local stack: the service and its dependencies on this machine, as `npm run dev` or `npm run preview` starts them. It stores
- * its files in a temporary folder and ignores the service's variables in the environment of the tests.
+ * Returns a local stack: the service and its dependencies on this machine, as `npm run dev` or `npm run preview` starts them. It
+ * stores its files in a temporary folder and ignores the service's variables in the environment of the tests.
  */
-export interface LocalStack {
-  readonly folder: string;
-  /** Runs a command of the project in the environment of the stack. The command is killed when this process ends. */
-  run(command: string, args: readonly string[], more?: Variables): Run;
-  /** Runs the same program as `npm run dev` or `npm run preview`, with these arguments. */
-  launch(mode: 'dev' | 'preview', more?: Variables, args?: readonly string[]): Run;
-  /** Launches the stack and resolves when it is ready. If the stack exits or is not ready in time, rejects with its stderr. */
-  start(...options: Parameters<LocalStack['launch']>): Promise<Run & { printed: string; details: Details }>;
-  /** Returns the ids of all processes whose environment contains the folder of this stack. Works on Linux only. */
-  processes(): string[];
-  /** Stops the commands that still run, waits until all processes of the stack have ended, and removes the folder. */
-  remove(): Promise<void>;
-}
-
-interface Run {
-  readonly child: ChildProcess;
-  readonly written: { readonly stdout: string; readonly stderr: string };
-  /** Resolves with the exit code, or the signal that ended the process. */
-  readonly exited: Promise<unknown>;
-}
-
-export function createLocalStack(): LocalStack {
+export function createLocalStack() {
   const folder = path.join(mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-stack-')), 'local');
-  const children: ChildProcess[] = [];
+  const runs: Run[] = [];
 
-  /** Starts a command in its own process group, as a terminal does, so that the whole group can get a Ctrl-C. */
+  /** Runs a command of the project in the environment of the stack. */
   const run = (command: string, args: readonly string[], more: Variables = {}): Run => {
-    const child = spawn(command, args, {
-      cwd: project,
-      env: {
-        ...withoutServiceVariables(),
-        ...emptyVariables,
-        LOCAL_FOLDER: folder,
-        NEXT_DIST_DIR: BUILD_FOLDER,
-        ...more,
-      },
-      detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    children.push(child);
-    if (child.pid !== undefined) child.once('exit', killOnExit(-child.pid, 'SIGTERM'));
-    const written = { stdout: '', stderr: '' };
-    for (const name of ['stdout', 'stderr'] as const) {
-      child[name].setEncoding('utf8').on('data', (chunk) => {
-        written[name] += chunk;
-      });
-    }
-    return { child, written, exited: once(child, 'close').then(([code, signal]) => code ?? signal) };
+    const empty = { REDIS_URL: '', PORT: '', IDP_KEY_STYLE: '', IDP_RETRY_SCALE: '' };
+    const environment = { ...empty, LOCAL_FOLDER: folder, NEXT_DIST_DIR: BUILD_FOLDER, ...more };
+    const started = startProgram(command, args, environment, true);
+    runs.push(started);
+    return started;
   };
 
-  const launch: LocalStack['launch'] = (mode, more, args = []) =>
+  /** Runs the same program as `npm run dev` or `npm run preview`, with these arguments. */
+  const launch = (mode: 'dev' | 'preview', more?: Variables, args: readonly string[] = []) =>
     run(process.execPath, ['--import', 'tsx', 'dev/stack/main.ts', mode, ...args], more);
 
+  /** Returns the ids of all processes whose environment contains the folder of this stack. Works on Linux only. */
   const processes = () => {
     if (!existsSync('/proc/self/environ')) return [];
     return readdirSync('/proc').filter((name) => {
@@ -111,7 +60,9 @@ export function createLocalStack(): LocalStack {
     folder,
     run,
     launch,
-    async start(mode, ...options) {
+    processes,
+    /** Launches the stack and resolves when it is ready. If the stack exits or is not ready in time, rejects with its stderr. */
+    async start(...[mode, ...options]: Parameters<typeof launch>) {
       const stack = launch(mode, ...options);
       const { child, written } = stack;
       const up = () => written.stdout.includes('Ctrl-C stops everything');
@@ -122,11 +73,13 @@ export function createLocalStack(): LocalStack {
       const { details } = z.object({ details: Details }).parse(JSON.parse(file));
       return { ...stack, printed: written.stdout, details };
     },
-    processes,
+    /** Stops the commands that still run, waits until all processes of the stack have ended, and removes the folder. */
     async remove() {
-      const running = children.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+      const running = runs.filter(({ child }) => child.exitCode === null && child.signalCode === null);
       await Promise.all(
-        running.map(({ pid }) => pid && endProcess(-pid, [{ signal: 'SIGTERM', milliseconds: 40_000 }])),
+        running.map(
+          ({ child: { pid } }) => pid && endProcess(-pid, [{ signal: 'SIGTERM', milliseconds: 40_000 }]),
+        ),
       );
       await waitUntil(() => processes().length === 0, 20_000);
       rmSync(path.dirname(folder), { recursive: true, force: true });

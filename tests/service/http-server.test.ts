@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { BUILD_FOLDER } from '../harness/build';
-import { exchange, requestHead } from '../harness/hostile/raw-http';
+import { exchange, requestHead } from '../harness/raw-http';
 import {
   bearer,
   HOOK,
@@ -14,12 +14,11 @@ import {
   tokenFor,
   userCreated,
 } from '../harness/requests';
-import { startTestService } from '../harness/service';
-import { stopAfterAll } from '../vitest/stop-after-all';
+import { sharedService } from '../vitest/shared-service';
 
-const service = stopAfterAll(await startTestService());
+const service = sharedService();
 const token = tokenFor(service.idp, 'user_caller');
-const sendRaw = (bytes: string) => exchange(service.url, { bytes });
+const sendRaw = (bytes: string) => exchange(service.url, bytes);
 const json = (message: string) => `{"message":"${message}"}`;
 
 /** Exchanges that end only after seconds, so they start before the tests. */
@@ -29,10 +28,7 @@ beforeAll(() => {
   slow = Promise.all([
     sendRaw(`${requestHead(`POST ${REGISTER} HTTP/1.1`, { ...bearer(token), ...unfinished })}{`),
     sendRaw(`${requestHead(`POST ${HOOK} HTTP/1.1`, unfinished)}{`),
-    exchange(service.url, {
-      bytes: `GET ${ME} HTTP/1.1\r\nHost: localhost\r\n`,
-      endless: { chunk: 'X-A: b\r\n', pauseMilliseconds: 1_000 },
-    }),
+    sendRaw(`GET ${ME} HTTP/1.1\r\nHost: localhost\r\n`),
   ]);
 });
 

@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { bearer, register, send, tokenFor } from '../harness/requests';
-import { startTestService } from '../harness/service';
-import { stopAfterAll } from '../vitest/stop-after-all';
+import { sharedService } from '../vitest/shared-service';
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-const service = stopAfterAll(await startTestService());
+const service = sharedService();
 const { rowsOf } = service.database;
 const token = tokenFor(service.idp, 'user_caller');
 

@@ -1,10 +1,8 @@
 import { expect, test } from 'vitest';
-import { contentSecurityPolicy } from '#lib/http/content-security-policy';
 import { send } from '../harness/requests';
-import { startTestService } from '../harness/service';
-import { stopAfterAll } from '../vitest/stop-after-all';
+import { sharedService } from '../vitest/shared-service';
 
-const service = stopAfterAll(await startTestService());
+const service = sharedService();
 
 function policyOf(headers: Headers): Record<string, string[]> {
   const directives = (headers.get('content-security-policy') ?? '')
@@ -55,28 +53,4 @@ test('A page does not use a nonce or a Content-Security-Policy from the request'
   });
   expect(String(body)).not.toContain('chosen');
   expect(headers.get('content-security-policy')).not.toContain('chosen');
-});
-
-const sources = { nonce: 'n', frontendApi: 'https://clerk.example.com', development: false };
-/** Returns the URLs in a policy. Each URL allows a host other than the host of the page. */
-const foreign = (policy: string) => policy.match(/https?:[^ ;]*/g) ?? [];
-
-// On the local stack, the service proxies Clerk's Frontend API under the host of the page (`sameOrigin`).
-test('The Content-Security-Policy of the local stack allows no host except the host of the page, and no unsafe-eval', () => {
-  const policy = contentSecurityPolicy({ ...sources, sameOrigin: true });
-  expect(foreign(policy)).toEqual([]);
-  expect(policy).not.toContain('unsafe-eval');
-});
-
-test('With a real Clerk instance, the Content-Security-Policy allows only the host of the page, hosts of Clerk and the host of the captcha', () => {
-  const policy = contentSecurityPolicy({ ...sources, sameOrigin: false });
-  expect(foreign(policy)).toEqual([
-    'https://clerk.example.com',
-    'https://img.clerk.com',
-    'https://*.protect.clerk.com:*',
-    'https://img.clerk.com',
-    'https://challenges.cloudflare.com',
-    'https://*.protect.clerk.com',
-  ]);
-  expect(policy).toContain("script-src 'self' 'nonce-n' 'strict-dynamic';");
 });

@@ -6,7 +6,6 @@ import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../dev/system/listen';
 import { BUILD_FOLDER, BUILD_TIME_VALUES, withoutServiceVariables } from '../harness/build';
-import { startTestService } from '../harness/service';
 
 /** Runs the built server until it exits or 30 s have passed. */
 const start = async (environment: Record<string, string>, port?: number | string) => {
@@ -30,14 +29,10 @@ describe('Start of the service', () => {
     expect(output.match(/Invalid environment variables/g)).toHaveLength(1);
   });
 
-  test.each(['abc', '99999', '-1', ''])(
-    'The service exits with 1 if the port is invalid: %j',
-    async (port) => {
-      const { status, stderr } = await start({}, port);
-      expect(status).toBe(1);
-      expect(stderr).toContain('port');
-    },
-  );
+  test('The service exits with 1 if the port is invalid', async () => {
+    const { status, stderr } = await start({}, '99999');
+    expect({ status, stderr }).toMatchObject({ status: 1, stderr: expect.stringContaining('port') });
+  });
 
   test('The service exits with 1 and prints the name of a malformed variable, but not its value', async () => {
     const secret = 'whsec_c2hvcnQtYnV0LXNlY3JldA==';
@@ -60,19 +55,6 @@ test('The service exits with 1 and prints one line if its port is in use', async
     stderr: `Port ${port} is in use. Choose another port with -p.\n`,
   });
 });
-
-test.each([
-  ['live keys without authorized parties', 'live', {}, 1],
-  ['live keys with authorized parties', 'live', { IDP_AUTHORIZED_PARTIES: 'https://app.example.com' }, 0],
-  ['test keys', 'test', {}, 0],
-] as const)(
-  'The service recommends IDP_AUTHORIZED_PARTIES only if its keys are live keys and the variable is not set: %s',
-  async (_what, keys, environment, times) => {
-    const service = await startTestService({ keys, environment });
-    onTestFinished(() => service.stop());
-    expect(service.linesWith('IDP_AUTHORIZED_PARTIES is not set')).toHaveLength(times);
-  },
-);
 
 describe('Build output', () => {
   const files = readdirSync(BUILD_FOLDER, { recursive: true, withFileTypes: true })

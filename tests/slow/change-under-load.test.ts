@@ -5,15 +5,13 @@ import { memoryEngine } from '../../dev/kv/memory';
 import { startKvServer } from '../../dev/kv/server';
 import { deployMigrations } from '../../lib/migrations/deploy';
 import { type Burst, startBurst, violationsOf } from '../harness/burst';
-import { startReplicatedPostgres } from '../harness/dependencies/replicated-postgres';
 import { inParallel } from '../harness/parallel';
 import { me, type ParsedResponse, tokenFor } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
-const postgres = stopAfterAll(await startReplicatedPostgres());
-const service = stopAfterAll(await startTestService({ processes: 2, server: postgres }));
+const service = stopAfterAll(await startTestService({ processes: 2 }));
 const migrations = temporaryFolder();
 
 // A burst is a continuous load of requests for new users. An acknowledged user is one whose request got a 2xx response.
@@ -41,17 +39,12 @@ test('No request fails while a migration adds a column under load', async () => 
   expect(await violationsOf(service, burst)).toEqual([]);
 });
 
-test('When an empty cache replaces the cache under load, no request fails, and each process has at most one cache miss for each user', async () => {
-  const users = Array.from({ length: 20 }, (_, index) => `user_cached_${index}`);
-  const requests = users
-    .map((id) => tokenFor(service.idp, id))
-    .flatMap((token) => service.processes.map(({ url }) => ({ url, token })));
-  const responses: (ParsedResponse & { cache: string | undefined; request: number })[] = [];
+test('When an empty cache replaces the cache under load, no request fails, and every user keeps the internal id', async () => {
+  const tokens = Array.from({ length: 20 }, (_, index) => tokenFor(service.idp, `user_cached_${index}`));
+  const responses: ParsedResponse[] = [];
   const sendAll = () =>
-    inParallel(8, requests, async ({ url, token }, request) => {
-      const response = await me(url, token);
-      const cache = response.headers.get('server-timing')?.match(/cache;desc=(\w+)/)?.[1];
-      responses.push({ ...response, cache, request });
+    inParallel(8, tokens, async (token) => {
+      for (const { url } of service.processes) responses.push(await me(url, token));
     });
   const { KV_REST_API_TOKEN: token = '' } = service.environment;
   const other = stopAfterTest(await startKvServer({ token, engine: memoryEngine() }));
@@ -66,40 +59,9 @@ test('When an empty cache replaces the cache under load, no request fails, and e
   service.kv.proxy.setTarget({ host, port: Number(port) });
   await inFlight;
   await sendAll();
-  await sendAll();
-
   expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
   expect(new Set(responses.map(({ body }) => Object(body).userId))).toEqual(known);
-  const lookedUp = responses.filter(({ cache }) => cache === 'miss').map(({ request }) => request);
-  expect(lookedUp.length, 'the cache was empty').toBeGreaterThan(0);
-  expect(new Set(lookedUp).size, 'no process has two misses for a user').toBe(lookedUp.length);
-  // A request whose cache call failed during the replacement continues without the cache. At most 8 requests were in flight.
-  const bypassed = responses.filter(({ cache }) => cache === 'bypass').length;
-  expect(bypassed).toBeLessThanOrEqual(8);
-  const statements = service.database.takeStatements();
-  expect(statements.filter((sql) => !sql.startsWith('SELECT'))).toEqual([]);
-  expect(statements.length).toBeLessThanOrEqual(lookedUp.length + bypassed);
-  expect(service.linesWith('cache skipped'), 'the cache stays in use').toEqual([]);
-});
-
-test('During a database failover under load, a cached user gets a 200. After the failover, the service uses the new primary, and no acknowledged user is lost', async () => {
-  const cached = await me(service.url, tokenFor(service.idp, 'user_kept'));
-  const burst = await startBurst(service, 'failover');
-  await acknowledges(burst, 30);
-  // After this call, no commit reaches the standby. The primary must therefore not confirm a commit, because a confirmed commit
-  // would be lost when the primary is killed.
-  await postgres.cutReplication();
-  const statement = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'`;
-  const waiting = async () => (await service.database.pool.query(statement)).rowCount;
-  await expect.poll(waiting, { message: 'commits wait for the standby' }).toBeGreaterThan(2);
-  await postgres.killPrimary();
-  expect(await me(service.url, tokenFor(service.idp, 'user_kept'))).toMatchObject({
-    status: 200,
-    body: cached.body,
-  });
-  await postgres.promoteStandby();
-  await acknowledges(burst, 30);
-  await burst.end();
-  expect(statuses(burst)).toEqual([200, 201, 500]);
-  expect(await violationsOf(service, burst)).toEqual([]);
+  expect(service.database.takeStatements().filter((sql) => !sql.startsWith('SELECT'))).toEqual([]);
+  const cacheOf = async () => (await me(service.url, tokens[0] ?? '')).headers.get('server-timing');
+  await expect.poll(cacheOf, { message: 'the new cache is used' }).toContain('cache;desc=hit');
 });

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startBurst, violationsOf } from '../harness/burst';
 import { serverOfThisRun } from '../harness/dependencies/database';
-import { hasPgBouncer, type PgBouncer, startPgBouncer } from '../harness/dependencies/pgbouncer';
 import { deliver, me, type ParsedResponse, register, tokenFor, userCreated } from '../harness/requests';
 import { startTestService, type TestService } from '../harness/service';
+import { hasPgBouncer, startPgBouncer } from './pgbouncer';
 
 const notRun = hasPgBouncer
   ? ''
   : ' (NOT RUN: no pgbouncer on this machine; Debian: apt-get install pgbouncer)';
 
 describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
-  let pooler: PgBouncer;
+  let pooler: Awaited<ReturnType<typeof startPgBouncer>>;
   let service: TestService;
 
   beforeAll(async () => {

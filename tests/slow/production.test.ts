@@ -17,6 +17,10 @@ describe.each(['test', 'live'] as const)('A production service with %s keys', as
   };
   const service = stopAfterAll(await startTestService({ keys, environment }));
 
+  test(`A service with ${keys} keys recommends IDP_AUTHORIZED_PARTIES only if its keys are live keys`, () => {
+    expect(service.linesWith('IDP_AUTHORIZED_PARTIES is not set')).toHaveLength(keys === 'live' ? 1 : 0);
+  });
+
   test(`A service with ${keys} keys proxies no request, and its pages load the browser SDK from the Clerk instance`, async () => {
     for (const path of ['/__clerk', '/__clerk/v1/environment', '/__clerk/npm/@clerk/clerk-js']) {
       expect((await send(`${service.url}${path}`)).status).toBe(404);

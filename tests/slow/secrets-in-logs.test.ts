@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { exchange } from '../harness/hostile/raw-http';
 import { SECRET_KEY, SIGNING_SECRET } from '../harness/keys';
+import { exchange } from '../harness/raw-http';
 import { bearer, deliver, me, register, send, signatureHeaders, tokenFor } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
@@ -93,9 +93,9 @@ async function hostileTraffic(): Promise<void> {
   for (const { headers, body } of responses) received.push(JSON.stringify([[...headers], body]));
   const head = `POST /auth/v1/register HTTP/1.1\r\nHost: localhost\r\nCookie: ${MARKS.cookie}\r\n`;
   const broken = await Promise.all([
-    exchange(url, { bytes: `${head}Content-Length: x${MARKS.cookie}\r\n\r\n${MARKS.registerBody}` }),
-    exchange(url, { bytes: `${head}Content-Length: 100\r\n\r\n${MARKS.registerBody}`, milliseconds: 200 }),
-    exchange(url, { bytes: `${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n${MARKS.registerBody}` }),
+    exchange(url, `${head}Content-Length: x${MARKS.cookie}\r\n\r\n${MARKS.registerBody}`),
+    exchange(url, `${head}Content-Length: 100\r\n\r\n${MARKS.registerBody}`, 200),
+    exchange(url, `${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n${MARKS.registerBody}`),
   ]);
   received.push(...broken.map(({ text }) => text));
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { startOtlpReceiver } from '../harness/dependencies/otlp-receiver';
+import { type OtlpReceiver, startOtlpReceiver } from '../harness/dependencies/otlp-receiver';
 import { startTcpProxy } from '../harness/dependencies/tcp-proxy';
 import { SECRET_KEY, SIGNING_SECRET } from '../harness/keys';
 import {
@@ -18,7 +18,6 @@ import {
   userCreated,
 } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
-import { otelVariables } from '../harness/telemetry';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 
 /** Returns a private text that the service must not export. */
@@ -33,6 +32,13 @@ const TRACE = {
   tracestate: `vendor=${MARKS.header}`,
   baggage: `user=${MARKS.header}`,
 };
+
+/** Returns environment variables that export telemetry to the receiver at short intervals. */
+const otelVariables = ({ url }: OtlpReceiver): Record<string, string> => ({
+  OTEL_EXPORTER_OTLP_ENDPOINT: url,
+  OTEL_BSP_SCHEDULE_DELAY: '100',
+  OTEL_METRIC_EXPORT_INTERVAL: '1000',
+});
 
 const receiver = stopAfterAll(await startOtlpReceiver());
 const service = stopAfterAll(await startTestService({ environment: otelVariables(receiver) }));

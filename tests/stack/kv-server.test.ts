@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { memoryEngine } from '../../dev/kv/memory';
 import { redisEngine } from '../../dev/kv/redis';
 import { type KvEngine, type KvServer, startKvServer } from '../../dev/kv/server';
-import { hasRedis, startRedis, type TestRedis } from '../harness/dependencies/redis';
+import { hasRedis, startRedis } from '../harness/dependencies/redis';
 import { stopAfterTest } from '../vitest/stop-after-all';
 
 // The KV server of the local stack has the HTTP interface of Vercel KV. The server passes each command to an engine, which runs
@@ -27,7 +27,7 @@ const redis = hasRedis();
 describe.skipIf(!redis)(
   redis ? 'The KV server over Redis' : 'The KV server over Redis (NOT RUN: no redis-server on PATH)',
   () => {
-    let store: TestRedis;
+    let store: Awaited<ReturnType<typeof startRedis>>;
     beforeAll(async () => {
       store = await startRedis();
     });

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, expect } from 'vitest';
 import { validateResponse } from '../harness/openapi';
-import { watchResponses } from '../harness/responses';
+import { watchResponses } from '../harness/requests';
 
 // Checks the responses that the request helpers of a test receive. If lib/api/openapi.json covers the path of the request, the
 // document must describe the status and the body of the response.

@@ -2,18 +2,22 @@ import { randomBytes } from 'node:crypto';
 import { Client, escapeIdentifier, Pool } from 'pg';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy';
 
-export interface TestDatabase {
-  /** Connection string of the service. It contains the address of `proxy`. */
-  readonly url: string;
-  readonly proxy: TcpProxy;
-  /** Direct connections for the test. */
+/** Direct access of a test to a database of the service. */
+export interface DatabaseAccess {
+  /** Connections that do not use the proxy of the database. */
   readonly pool: Pool;
-  /** Returns the SQL statements that clients of `url` sent since the last call. */
-  takeStatements(): string[];
   /** Returns all rows with this id of the identity provider. */
   rowsOf(identityProviderUserId: string): Promise<{ readonly id: string }[]>;
   /** Returns the identity-provider ids of all rows that match the LIKE pattern, sorted. */
   users(pattern?: string): Promise<string[]>;
+}
+
+export interface TestDatabase extends DatabaseAccess {
+  /** Connection string of the service. It contains the address of `proxy`. */
+  readonly url: string;
+  readonly proxy: TcpProxy;
+  /** Returns the SQL statements that clients of `url` sent since the last call. */
+  takeStatements(): string[];
   drop(): Promise<void>;
 }
 
@@ -52,6 +56,26 @@ export function serverOfThisRun(): DatabaseServer {
   return { url, template: TEMPLATE };
 }
 
+/** Returns the direct access to a database. The caller ends the pool. */
+export function accessDatabase(connectionString: string): DatabaseAccess {
+  const pool = new Pool({ connectionString, max: 6 });
+  // If a test stops the server, the server closes the idle connections, and the pool emits `error`. Without a listener, this
+  // event would end the process. The next query opens a new connection.
+  pool.on('error', () => undefined);
+  return {
+    pool,
+    async rowsOf(identityProviderUserId) {
+      const statement = 'SELECT * FROM users WHERE identity_provider_user_id = $1';
+      return (await pool.query<{ id: string }>(statement, [identityProviderUserId])).rows;
+    },
+    async users(pattern = '%') {
+      const statement =
+        'SELECT identity_provider_user_id AS id FROM users WHERE identity_provider_user_id LIKE $1';
+      return (await pool.query<{ id: string }>(statement, [pattern])).rows.map(({ id }) => id).sort();
+    },
+  };
+}
+
 /** Creates a copy of the template database for one test file, behind a proxy that records statements. */
 export async function createTestDatabase(
   { url, template }: DatabaseServer = serverOfThisRun(),
@@ -75,27 +99,15 @@ export async function createTestDatabase(
   proxy.onClientData = statementReader(statements);
   const proxied = new URL(direct);
   proxied.port = String(proxy.port);
-  const pool = new Pool({ connectionString: direct.href, max: 6 });
-  // If a test stops the server, the server closes the idle connections, and the pool emits `error`. Without a listener, this
-  // event would end the process. The next query opens a new connection.
-  pool.on('error', () => undefined);
+  const access = accessDatabase(direct.href);
   return {
+    ...access,
     url: proxied.href,
     proxy,
-    pool,
     takeStatements: () => statements.splice(0),
-    async rowsOf(identityProviderUserId) {
-      const statement = 'SELECT * FROM users WHERE identity_provider_user_id = $1';
-      return (await pool.query<{ id: string }>(statement, [identityProviderUserId])).rows;
-    },
-    async users(pattern = '%') {
-      const statement =
-        'SELECT identity_provider_user_id AS id FROM users WHERE identity_provider_user_id LIKE $1';
-      return (await pool.query<{ id: string }>(statement, [pattern])).rows.map(({ id }) => id).sort();
-    },
     async drop() {
       await proxy.stop();
-      await pool.end();
+      await access.pool.end();
       await administer(`DROP DATABASE ${escapeIdentifier(name)} WITH (FORCE)`);
     },
   };

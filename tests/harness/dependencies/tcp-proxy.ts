@@ -12,9 +12,7 @@ export type Treatment =
   /** Accepts connections and drops all bytes. */
   | 'black-hole'
   /** Resets open connections. Accepts new connections and holds their bytes until the next treatment. */
-  | 'hold'
-  /** Forwards the first bytes of each chunk of a response and drops the rest. */
-  | 'truncate';
+  | 'hold';
 
 export interface Address {
   readonly host: string;
@@ -34,9 +32,6 @@ export interface TcpProxy {
   onTargetData: ((chunk: Buffer) => void) | undefined;
   stop(): Promise<void>;
 }
-
-/** Number of bytes that `truncate` forwards from the start of each chunk. */
-const FORWARDED_BYTES = 20;
 
 /** Starts a TCP proxy that simulates network failures. The proxy listens on 127.0.0.1. */
 export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
@@ -69,7 +64,6 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
     upstream.on('data', (chunk) => {
       proxy.onTargetData?.(chunk);
       if (treatment === 'forward') client.write(chunk);
-      if (treatment === 'truncate') client.write(chunk.subarray(0, FORWARDED_BYTES));
     });
     if (treatment === 'hold') client.pause();
     client.on('close', () => upstream.destroy());

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
-import { runCommand, startCommand } from '../harness/commands';
-import { bearer, cookie, deliver, me, now, register, send, tokenFor, userCreated } from '../harness/requests';
+import { startCommand } from '../harness/commands';
+import { bearer, deliver, me, now, send, tokenFor, userCreated } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { runUsersCommand } from '../vitest/run-users-command';
 import { stopAfterAll } from '../vitest/stop-after-all';
@@ -19,13 +19,6 @@ async function visit(id: string): Promise<string> {
   expect(status).toBe(200);
   return String(Object(body).userId);
 }
-/**
- * Sets the time of each deletion back by 10 s, so that a new session token can link the user (create the row in `users`). A
- * user that the forget command has deleted is forgotten: only a session token that is issued after the deletion links the user
- * again. Clocks may differ by up to 5 s, so the issue time must be more than 5 s after the deletion.
- */
-const ageDeletions = () =>
-  database.pool.query(`UPDATE forgotten_users SET forgotten_at = forgotten_at - interval '10 seconds'`);
 /**
  * Runs the deletion of the forget command in this process. Calls `meanwhile` instead of the pause between the deletion of the
  * row and the last deletion of the cached id. Stores for 30 days that the user is forgotten.
@@ -46,19 +39,6 @@ beforeAll(() => {
   };
 });
 
-test('The show command finds a user by the internal or the provider id and prints no name or email address', async () => {
-  const user = signUp('shown');
-  const userId = await visit(user.id);
-  const byInternalId = await runCommand('users', ['show', userId], environment);
-  expect(byInternalId).toMatchObject({ exit: 0, stderr: '' });
-  expect(byInternalId.stdout).toMatch(
-    new RegExp(
-      `^internal id +${userId}\nlinked +20\\S+Z\nprovider's id +${user.id}\ncache +contains the internal id\nprovider +has this user, created at 20\\S+Z\n$`,
-    ),
-  );
-  expect((await users('show', user.id)).stdout).toBe(byInternalId.stdout);
-});
-
 test('The show command reports a user without a row as not linked, and marks a cached id of this user as a mismatch', async () => {
   await service.kv.engine.call('SET', key('user_nobody'), '019a0000-0000-7000-8000-000000000000');
   const { exit, stdout } = await users('show', 'user_nobody');
@@ -66,24 +46,6 @@ test('The show command reports a user without a row as not linked, and marks a c
   expect(stdout).toMatch(
     /internal id +none.*\n.*\ncache +CONTAINS AN ID, BUT THE USER IS NOT LINKED: 019a\S+\nprovider +has no such user\n$/s,
   );
-});
-
-test('The forget command deletes the row, the cached id and the pending deletion of a user, and warns if the provider still has the user', async () => {
-  const user = signUp('forgotten');
-  const userId = await visit(user.id);
-  expect(await cached(user.id)).toBe(userId);
-  await scheduleDeletion(user.id, `'2099-01-01T00:00Z'`);
-  const { exit, stdout } = await users('forget', userId, '--yes');
-  expect(exit).toBe(0);
-  expect(await database.rowsOf(user.id)).toEqual([]);
-  expect([await cached(user.id), await pendingDeletions()]).toEqual([null, []]);
-  expect(stdout).toContain(
-    'The identity provider still has this user. A session token that is issued after the deletion creates a new link',
-  );
-  expect(stdout).toMatch(/This user no longer has a row or a cached id\.\n$/);
-  expect(stdout).not.toContain('@');
-  await ageDeletions();
-  expect(await visit(user.id)).not.toBe(userId);
 });
 
 test('The deletion of a user also removes an id that a concurrent request read before the deletion and cached after it', async () => {
@@ -123,60 +85,6 @@ test('The deletion of a user also removes an id that a concurrent request read b
     database.proxy.onClientData = listening;
   }
   expect(await cached(id)).toBeNull();
-});
-
-test('The forget command deletes nothing without a confirmation, with invalid arguments or an ambiguous id, or if the cache does not respond', async () => {
-  const id = 'user_who_stays';
-  const userId = await visit(id);
-  await register(service.url, tokenFor(idp, id), { identityProviderUserId: userId });
-  const unknown = '019a0000-0000-7000-8000-000000000000';
-  const attempts = [
-    [[id], 2, 'Not a terminal: pass --yes.'],
-    [['--yes'], 2, "missing required argument 'id'"],
-    [['', '--yes'], 2, 'Invalid id.'],
-    [[id, userId, '--yes'], 2, 'too many arguments'],
-    [[unknown, '--yes'], 2, 'No user has this internal id.'],
-    [[userId, '--yes'], 1, "Pass the provider's id of A or the internal id of B."],
-  ] as const;
-  for (const [args, exit, message] of attempts)
-    expect(await users('forget', ...args)).toMatchObject({ exit, stderr: expect.stringContaining(message) });
-  await service.kv.proxy.treat('refuse');
-  const uncached = await users('forget', id, '--yes');
-  await service.kv.proxy.treat('forward');
-  expect(uncached).toMatchObject({ exit: 1, stderr: 'The cache does not respond. Nothing was deleted.\n' });
-  expect(await database.rowsOf(id)).toMatchObject([{ id: userId }]);
-});
-
-test('A session token from before the deletion, the register route and a webhook event do not link a deleted user. After the remember command, a webhook event links the user again', async () => {
-  const id = 'user_to_stay_forgotten';
-  const before = tokenFor(idp, id, { iat: now() - 30 });
-  const caller = tokenFor(idp, 'user_calling');
-  await visit(id);
-  expect(await forgetWith(id)).toBe('forgotten');
-  const page = () =>
-    send(`${service.url}/users/v1/me`, { headers: { ...cookie(before), 'sec-fetch-site': 'same-origin' } });
-  const unauthorized = { status: 401, body: { message: 'Unauthorized' } };
-  expect([await me(service.url, before), await page()]).toMatchObject([unauthorized, unauthorized]);
-  await expect.poll(() => service.linesWith('"reason":"forgotten"')).toHaveLength(2);
-  expect(await register(service.url, caller, { identityProviderUserId: id })).toMatchObject({
-    status: 409,
-    body: { message: 'User is forgotten' },
-  });
-  expect(await deliver(service.url, userCreated(id))).toMatchObject({
-    status: 200,
-    body: { received: true, eventType: 'user.created' },
-  });
-  await expect.poll(() => service.linesWith('"registered":"forgotten"')).toHaveLength(2);
-  expect(await database.rowsOf(id)).toEqual([]);
-  const shown = await users('show', id);
-  expect(shown).toMatchObject({ exit: 1, stdout: expect.stringMatching(/\nforgotten +until 20\S+Z\n/) });
-
-  expect([await users('remember', id), await users('remember', id)]).toMatchObject([
-    { exit: 0 },
-    { exit: 1 },
-  ]);
-  expect(await deliver(service.url, userCreated(id))).toMatchObject({ status: 200 });
-  expect(await database.rowsOf(id)).toHaveLength(1);
 });
 
 test('The export command prints the same data for the internal id and the provider id of a user. After the deletion, it prints until when the user is forgotten', async () => {
@@ -292,14 +200,3 @@ test('The steps of docs/users.md forget a user, and a replayed event does not li
   expect((await me(service.url, token)).status).toBe(401);
   expect([await database.rowsOf(user.id), await cached(user.id)]).toEqual([[], null]);
 });
-
-test.each(['backfill', 'check', 'show', 'forget', 'due', 'remember', 'relink', 'export'])(
-  'The %s command prints its help and exits with 0',
-  async (name) => {
-    expect(await users(name, '--help')).toMatchObject({
-      exit: 0,
-      stdout: expect.stringMatching(`^Usage: npm run users -- ${name} [^]*\nNeeds `),
-      stderr: '',
-    });
-  },
-);

@@ -1,11 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { startPostgres } from '../../../dev/postgres/server';
-import { deployMigrations } from '../../../lib/migrations/deploy';
-import { type DatabaseServer, TEMPLATE } from './database';
+import { startPostgres } from '../dev/postgres/server';
+import { deployMigrations } from '../lib/migrations/deploy';
+import { type DatabaseServer, TEMPLATE } from '../tests/harness/dependencies/database';
 
-/** A PostgreSQL server that only one test file uses. Its tests may restart the server and change the roles. */
+/** A PostgreSQL server that only one tool uses. The tool may restart the server and change the roles. */
 export interface DedicatedPostgres extends DatabaseServer {
   /** Stops the server and keeps its data. */
   halt(): Promise<void>;

@@ -3,24 +3,17 @@ import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
-import { freePort } from '../../../dev/system/listen';
-import { endProcess, killOnExit, waitUntil } from '../../../dev/system/processes';
+import { freePort } from '../../dev/system/listen';
+import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
 
 /** True if PgBouncer is installed (Debian: the package `pgbouncer`). */
 export const hasPgBouncer = spawnSync('pgbouncer', ['--version']).status === 0;
-
-/** A running PgBouncer, a connection pooler in front of a PostgreSQL server. */
-export interface PgBouncer {
-  /** Returns a URL that reaches the same database through the pooler. */
-  through(databaseUrl: string): string;
-  stop(): Promise<void>;
-}
 
 /** Id of the Unix user `nobody` and of its group. The user has no privileges. */
 const NOBODY_ID = 65534;
 
 /** Starts a PgBouncer in transaction mode with at most two server connections for each pair of database and user. */
-export async function startPgBouncer(serverUrl: string): Promise<PgBouncer> {
+export async function startPgBouncer(serverUrl: string) {
   const server = new URL(serverUrl);
   const port = await freePort();
   const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-pgbouncer-'));
@@ -46,35 +39,14 @@ max_client_conn = 200
   const isRoot = process.getuid?.() === 0;
   if (isRoot) for (const file of [users, settings, folder]) await chown(file, NOBODY_ID, NOBODY_ID);
   await chmod(folder, 0o700);
-  const child = spawn('pgbouncer', [settings], {
-    ...(isRoot ? { uid: NOBODY_ID, gid: NOBODY_ID } : {}),
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let stderr = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    stderr = (stderr + chunk.toString()).slice(-4000);
-  });
-  const { pid } = child;
+  const identity = isRoot ? { uid: NOBODY_ID, gid: NOBODY_ID } : {};
+  const { pid } = spawn('pgbouncer', [settings], { ...identity, stdio: ['ignore', 'ignore', 'inherit'] });
   if (pid === undefined) throw new Error('Cannot run pgbouncer.');
   const cancelKill = killOnExit(pid, 'SIGTERM');
-  const pooler: PgBouncer = {
-    through(databaseUrl) {
-      const url = new URL(databaseUrl);
-      url.port = String(port);
-      return url.href;
-    },
-    async stop() {
-      await endProcess(pid, [{ signal: 'SIGTERM', milliseconds: 5_000 }]);
-      cancelKill();
-      await rm(folder, { recursive: true, force: true });
-    },
-  };
+  /** Returns a URL that reaches the same database through the pooler. */
+  const through = (databaseUrl: string) => Object.assign(new URL(databaseUrl), { port: String(port) }).href;
   const accepts = async () => {
-    const client = new Client({
-      connectionString: pooler.through(serverUrl),
-      connectionTimeoutMillis: 2_000,
-    });
-    client.on('error', () => undefined);
+    const client = new Client({ connectionString: through(serverUrl) });
     const up = await client.connect().then(
       () => true,
       () => false,
@@ -82,7 +54,13 @@ max_client_conn = 200
     await client.end().catch(() => undefined);
     return up;
   };
-  if (await waitUntil(accepts, 10_000)) return pooler;
-  await pooler.stop();
-  throw new Error(`pgbouncer did not start:\n${stderr}`);
+  if (!(await waitUntil(accepts, 20_000))) throw new Error('pgbouncer did not start');
+  return {
+    through,
+    async stop() {
+      await endProcess(pid, [{ signal: 'SIGTERM', milliseconds: 5_000 }]);
+      cancelKill();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
 }

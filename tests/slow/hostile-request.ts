@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import fc from 'fast-check';
-import { BUILD_FOLDER } from '../build';
+import { BUILD_FOLDER } from '../harness/build';
 
 /** Text in many generated values of a request. It must not appear in the log. */
 export const MARK = 'mark4e1f';

@@ -1,0 +1,50 @@
+import { memoryEngine } from '../../../dev/kv/memory';
+import { type KvEngine, startKvServer } from '../../../dev/kv/server';
+import { type Address, startTcpProxy, type TcpProxy } from './tcp-proxy';
+
+/** A KV server, which is the cache of the service, behind a proxy. */
+export interface TestKv {
+  readonly engine: KvEngine;
+  readonly proxy: TcpProxy;
+  /** Address of the server, which is the target of the proxy. */
+  readonly address: Address;
+  /** Variables that connect the service to the proxy. */
+  readonly environment: { readonly KV_REST_API_URL: string; readonly KV_REST_API_TOKEN: string };
+  /** Returns the commands that reached the server since the last call. Their names are in upper case. */
+  takeCommands(): string[][];
+  /** Called before each command. The command waits for the returned promise, and fails if that promise rejects. */
+  beforeCommand: (command: string) => Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts a KV server. It stores its data in memory by default. */
+export async function startTestKv(engine = memoryEngine()): Promise<TestKv> {
+  const commands: string[][] = [];
+  const server = await startKvServer({
+    token: 'kv-token-of-the-tests',
+    engine: {
+      ...engine,
+      async call(command, ...args) {
+        await kv.beforeCommand(command);
+        return engine.call(command, ...args);
+      },
+    },
+    onCommand: (command, args) => commands.push([command.toUpperCase(), ...args]),
+  });
+  const { hostname: host, port } = new URL(server.url);
+  const address = { host, port: Number(port) };
+  const proxy = await startTcpProxy(address);
+  const kv: TestKv = {
+    engine,
+    proxy,
+    address,
+    environment: { KV_REST_API_URL: `http://127.0.0.1:${proxy.port}`, KV_REST_API_TOKEN: server.token },
+    takeCommands: () => commands.splice(0),
+    beforeCommand: async () => undefined,
+    async stop() {
+      await proxy.stop();
+      await server.stop();
+    },
+  };
+  return kv;
+}

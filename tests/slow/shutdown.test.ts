@@ -1,0 +1,117 @@
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { expect, test } from 'vitest';
+import { BUILD_FOLDER } from '../harness/build';
+import { lockRow } from '../harness/dependencies/row-lock';
+import { connected, requestHead } from '../harness/raw-http';
+import { bearer, deliver, me, tokenFor, userCreated } from '../harness/requests';
+import { startDependencies, startServiceProcess } from '../harness/service';
+import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
+
+const service = stopAfterAll(await startDependencies());
+
+/** Starts a process of the service for one test. */
+const start = async (environment: Record<string, string> = {}) =>
+  stopAfterTest(await startServiceProcess({ ...service.environment, ...environment }));
+
+const caller = () => tokenFor(service.idp, 'user_caller');
+
+interface Posted {
+  readonly status: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly socket: unknown;
+}
+
+/** Sends a POST without a credential over the single connection of the agent. */
+function post(agent: Agent, port: number) {
+  return new Promise<Posted>((resolve, reject) => {
+    const sent = request(
+      { agent, port, host: 'localhost', method: 'POST', path: '/auth/v1/register' },
+      (response) => {
+        const { statusCode: status, headers, socket } = response;
+        response.resume().once('end', () => resolve({ status, headers, socket }));
+      },
+    );
+    sent.once('error', reject).end('{}');
+  });
+}
+
+test('After SIGTERM under load, the last response to each client has "Connection: close"', async () => {
+  const stopping = await start();
+  await me(stopping.url, caller());
+  const { port } = new URL(stopping.url);
+  const received: string[] = [];
+  /** Sends requests over one connection until the service closes that connection. */
+  const client = async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    for (let connection: unknown; ; ) {
+      const { status, headers, socket } = await post(agent, Number(port)).catch(
+        (): Posted => ({ status: 0, headers: {}, socket: undefined }),
+      );
+      const isReused = connection === undefined || connection === socket;
+      received.push(`${status}, ${headers.connection}`);
+      if (!isReused || status !== 401 || headers.connection === 'close') break;
+      connection = socket;
+    }
+    agent.destroy();
+  };
+  const clients = Promise.all(Array.from({ length: 4 }, client));
+  await expect.poll(() => received.length > 100).toBe(true);
+  process.kill(stopping.pid, 'SIGTERM');
+  expect(await stopping.exited).toBe(0);
+  await clients;
+  expect(received.filter((response) => response !== '401, keep-alive')).toEqual(Array(4).fill('401, close'));
+});
+
+test('Each of 20 clients that sent a request before SIGTERM gets a response', async () => {
+  const stopping = await start();
+  await me(stopping.url, caller());
+  const clients = await Promise.all(Array.from({ length: 20 }, () => connected(stopping.url)));
+  const statuses = clients.map(async (socket) => {
+    const response = text(socket).catch(() => 'cut off');
+    socket.write('POST /auth/v1/register HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}');
+    return (await response).slice(0, 12);
+  });
+  process.kill(stopping.pid, 'SIGTERM');
+  expect(new Set(await Promise.all(statuses))).toEqual(new Set(['HTTP/1.1 401']));
+  expect(await stopping.exited).toBe(0);
+});
+
+test('Downloads that clients have aborted do not delay the shutdown of the service', async () => {
+  const stopping = await start();
+  const [chunk] = readdirSync(`${BUILD_FOLDER}/static/chunks`).filter((name) => name.endsWith('.js'));
+  for (let index = 0; index < 20; index += 1) {
+    const client = await connected(stopping.url);
+    client.write(requestHead(`GET /_next/static/chunks/${chunk} HTTP/1.1`, {}));
+    await once(client, 'data');
+    client.destroy();
+  }
+  process.kill(stopping.pid, 'SIGTERM');
+  expect(await stopping.exited).toBe(0);
+});
+
+test('The service exits with 0 after SIGTERM even if a request body is incomplete and a query is blocked', async () => {
+  const stopping = await start();
+  const row = await lockRow(service.database, 'user_never');
+  const blocked = deliver(stopping.url, userCreated('user_never'));
+  expect(await row.waiting(1)).toBe(true);
+  const endless = await connected(stopping.url);
+  const { authorization } = bearer(caller());
+  endless.write(
+    `POST /auth/v1/register HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization}\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n{`,
+  );
+  let received = '';
+  endless.setEncoding('utf8').on('data', (text: string) => {
+    received += text;
+  });
+  await expect.poll(() => received, { message: 'the request is in flight' }).toMatch(/^HTTP\/1.1 100 /);
+  process.kill(stopping.pid, 'SIGTERM');
+  // The service exits after 9 s. The request with the incomplete body would get its 408 a second later.
+  expect(await stopping.exited).toBe(0);
+  expect(received, 'the service did not wait for the body').not.toContain('408');
+  expect(await blocked.then(({ status }) => status)).toBe(500);
+  endless.destroy();
+  await row.release();
+});

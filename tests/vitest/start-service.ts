@@ -1,0 +1,32 @@
+import type { TestProject } from 'vitest/node';
+import { OLD_SIGNING_SECRET, SIGNING_SECRET } from '../harness/keys';
+import { startTestService } from '../harness/service';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    readonly service: {
+      readonly processes: readonly {
+        readonly url: string;
+        readonly pid: number;
+        readonly outputFile: string;
+      }[];
+      readonly environment: Readonly<Record<string, string>>;
+      readonly issuer: string;
+    };
+  }
+}
+
+/** Starts two processes of the service for all test files of a project that do not need a service of their own. */
+export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+  const { processes, environment, idp, stop } = await startTestService({
+    processes: 2,
+    // The service accepts both secrets, as during a rotation.
+    environment: { IDP_WEBHOOK_SIGNING_SECRET: `${OLD_SIGNING_SECRET} ${SIGNING_SECRET}` },
+  });
+  project.provide('service', {
+    processes: processes.map(({ url, pid, outputFile }) => ({ url, pid, outputFile })),
+    environment,
+    issuer: idp.issuer,
+  });
+  return stop;
+}
