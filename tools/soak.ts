@@ -4,12 +4,12 @@ import { endProcess } from '../dev/system/processes';
 import { buildIfChanged } from '../tests/harness/build';
 import { startBurst, violationsOf } from '../tests/harness/burst';
 import { type ServiceProcess, startServiceProcess, startTestService } from '../tests/harness/service';
-import { startDedicatedPostgres } from './dedicated-postgres';
+import { startReplicatedPostgres } from './replicated-postgres';
 
 /**
  * `npm run soak`: registers new users through two processes, each user in three ways at the same time, while processes are
- * killed and the cache and the database fail. `-- --seconds 600` repeats the failures for ten minutes. Exits with 1 in these
- * cases:
+ * killed and the cache and the database fail. At the end, a standby replaces the primary database. `-- --seconds 600` repeats
+ * the failures for ten minutes. Exits with 1 in these cases:
  * - A user does not have exactly one row and one internal id, or an acknowledged user has no row.
  * - The injected failure does not explain a failed request. Only a killed process explains a missing response, and only a
  *   failure of the database explains a 500.
@@ -30,7 +30,7 @@ process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
 
 async function soak(): Promise<string[]> {
   await buildIfChanged();
-  const postgres = await startDedicatedPostgres();
+  const postgres = await startReplicatedPostgres();
   stops.push(postgres.stop);
   const service = await startTestService({ server: postgres, processes: 2 });
   stops.push(service.stop);
@@ -84,12 +84,12 @@ async function soak(): Promise<string[]> {
     await failure('a process is killed and restarted', [undefined], restart);
     await failure('the cache does not respond', [], () => outage('kv', 'black-hole'));
     await failure('the database refuses connections', [500], () => outage('database', 'refuse'));
-    await failure('the database is restarted', [500], async () => {
-      await postgres.halt();
-      await pause(OUTAGE_MS);
-      await postgres.resume();
-    });
   } while (performance.now() - started < Number(values.seconds) * 1000);
+  await failure('a standby replaces the killed primary database', [500], async () => {
+    await postgres.killPrimary();
+    await pause(OUTAGE_MS);
+    await postgres.promoteStandby();
+  });
   await burst.end();
   console.table(table);
   const violations = await violationsOf(service, burst);
