@@ -5,12 +5,8 @@ import { startPostgres } from '../dev/postgres/server';
 import { deployMigrations } from '../lib/migrations/deploy';
 import { type DatabaseServer, TEMPLATE } from '../tests/harness/dependencies/database';
 
-/** A PostgreSQL server that only one tool uses. The tool may restart the server and change the roles. */
+/** A PostgreSQL server that only one tool uses. */
 export interface DedicatedPostgres extends DatabaseServer {
-  /** Stops the server and keeps its data. */
-  halt(): Promise<void>;
-  /** Starts the halted server again on its previous port. */
-  resume(): Promise<void>;
   /** Stops the server and removes its data. */
   stop(): Promise<void>;
 }
@@ -18,17 +14,11 @@ export interface DedicatedPostgres extends DatabaseServer {
 /** Starts a server with a migrated template database. */
 export async function startDedicatedPostgres(): Promise<DedicatedPostgres> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-postgres-'));
-  const options = { folder: path.join(folder, 'postgres'), durable: false };
-  let server = await startPostgres(options);
+  const server = await startPostgres({ folder: path.join(folder, 'postgres'), durable: false });
   await deployMigrations(server.url(TEMPLATE));
-  const url = server.url('postgres');
   return {
-    url,
+    url: server.url('postgres'),
     template: TEMPLATE,
-    halt: () => server.stop(),
-    async resume() {
-      server = await startPostgres({ ...options, port: Number(new URL(url).port) });
-    },
     async stop() {
       await server.stop();
       await rm(folder, { recursive: true, force: true });
