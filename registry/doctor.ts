@@ -131,19 +131,19 @@ function deliver(user: string, isSigned = true) {
 }
 
 async function checkForgery() {
-  const { status, path, body } = await deliver(`${PREFIX}${randomUUID()}`, false);
-  if (![400, 401, 403].includes(status))
-    throw new Finding(`${status} instead of 400.`, body.slice(0, 100), SEE_LOG);
+  const { status, path } = await deliver(`${PREFIX}${randomUUID()}`, false);
+  if (![400, 401, 403].includes(status)) throw new Finding(`${status} instead of 400.`, SEE_LOG);
   return `(in Clerk, the endpoint is https://<your domain>${path})`;
 }
 
 async function checkLinks() {
-  const { users, CLERK_ID } = await import('./linking/links');
+  const { users, CLERK_ID, findLink } = await import('./linking/links');
   const count = (user: string) => users().count({ where: { [CLERK_ID]: user } });
-  await check('the application client finds the model and the column', () => count(PREFIX).then(() => ''));
+  await check('linking/links.ts names a model, its id and its unique column', () => findLink(PREFIX));
   const [first, second] = [realUser ?? `${PREFIX}${randomUUID()}`, `${PREFIX}${randomUUID()}`] as const;
   try {
     const isLinked = await check('twenty webhooks of a user at once leave one row', async () => {
+      if (ownWebhook) throw notTried('your own route may send emails. Create a user in Clerk instead.');
       const before = await count(first);
       const replies = await Promise.all(Array.from({ length: 20 }, () => deliver(first)));
       const failed = replies.find(({ status }) => status !== 200);
@@ -185,7 +185,7 @@ async function main() {
 
 void main()
   .catch((error: unknown) => {
-    console.log('FAILURE  the Prisma client that linking/links.ts imports:', error);
+    console.log('FAILURE  linking/links.ts (import @clerk/nextjs only inside otherColumns):', error);
     process.exitCode = 1;
   })
   // Ends although the pool of the application's client has open connections.
