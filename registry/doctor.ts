@@ -26,8 +26,7 @@ const MATCHER = [
   '] };',
 ];
 const RETURN_EARLY = 'Before auth.protect() and redirects, return for this route.';
-const SEE_LOG =
-  'The log of the application has the error. A table with other columns needs otherColumns() in linking/links.ts.';
+const SEE_LOG = 'The log has the error. Columns without a default need otherColumns() in linking/links.ts.';
 
 /** What is wrong, and the lines that solve it. With `isTried: false`, the check could not run. */
 class Finding extends Error {
@@ -152,7 +151,7 @@ async function checkLinks() {
       const realOne = realUser ? [] : ['If the application asks Clerk for the user, pass a real one: user_…'];
       if (failed) throw new Finding(`${failed.status} instead of 200.`, SEE_LOG, ...realOne);
       const rows = await count(first);
-      if (rows === 0) throw new Finding('no row: the application has another database than this command.');
+      if (!rows) throw new Finding('no row: the application has another database than this command.');
       if (rows > 1) throw new Finding(`${rows} rows: the column ${CLERK_ID} needs a unique key.`);
       return before ? '(it existed before)' : '';
     });
@@ -165,6 +164,7 @@ async function checkLinks() {
         if (error.code !== 'P2002') throw error;
       });
       if (isPossible) throw new Finding('two rows have the same value. Add @unique, and migrate.');
+      return '(Prisma may print the violation)';
     });
   } finally {
     const own = [first, second].filter((user) => user.startsWith(PREFIX));
