@@ -37,6 +37,8 @@ class Finding extends Error {
     this.remedy = remedy;
   }
 }
+/** Leaves time for `next dev` to compile a route. */
+const timeout = () => AbortSignal.timeout(60_000);
 const notTried = (message: string) => Object.assign(new Finding(message), { isTried: false });
 
 async function check(name: string, run: () => Promise<unknown>): Promise<boolean> {
@@ -57,11 +59,7 @@ async function send(
   route: string,
   init: RequestInit,
 ): Promise<{ status: number; body: string; reason: string; path: string }> {
-  const response = await fetch(url + route, {
-    redirect: 'manual',
-    signal: AbortSignal.timeout(30_000),
-    ...init,
-  });
+  const response = await fetch(url + route, { redirect: 'manual', signal: timeout(), ...init });
   const { status, headers } = response;
   const reason = headers.get('x-clerk-auth-reason') ?? '';
   const location = headers.get('location') ?? '';
@@ -109,7 +107,7 @@ async function checkKey() {
   const own = createPublicKey(pem).export({ format: 'jwk' }).n;
   const response = await fetch(`${env['CLERK_API_URL'] ?? 'https://api.clerk.com'}/v1/jwks`, {
     headers: { authorization: `Bearer ${env['CLERK_SECRET_KEY']}` },
-    signal: AbortSignal.timeout(10_000),
+    signal: timeout(),
   }).catch((error: Error) => {
     throw notTried(`Clerk does not respond (${error.message}).`);
   });
@@ -174,7 +172,7 @@ async function checkLinks() {
 
 async function main() {
   await check('CLERK_JWT_KEY belongs to the instance', checkKey);
-  const ping = () => fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(30_000) }).then(() => '');
+  const ping = () => fetch(url + REGISTER, { redirect: 'manual', signal: timeout() }).then(() => '');
   if (!(await check(`the application responds at ${url}`, ping))) return;
   await check(`${REGISTER} rejects an invalid session`, () => checkRejection(REGISTER, 'POST'));
   for (const route of routes)
