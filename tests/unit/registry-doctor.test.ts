@@ -29,16 +29,18 @@ const CASES: Readonly<Record<string, readonly [Reply, output: string]>> = {
 
 /** Runs the doctor against an application with these responses, which is also the identity provider. */
 async function runDoctor(jwtKey: string | undefined) {
+  const others: Readonly<Record<string, Reply>> = {
+    '/slash/': [401, reason('token-invalid-signature'), UNAUTHORIZED],
+    '/v1/jwks': [200, {}, '{"keys":[{"n":"another"}]}'],
+  };
   const server = createServer(({ url = '' }, response) => {
-    const slash: Reply = [401, reason('token-invalid-signature'), UNAUTHORIZED];
-    const keys: Reply = [200, {}, '{"keys":[{"n":"another"}]}'];
-    const [reply] = { '/slash/': [slash], '/v1/jwks': [keys], ...CASES }[url] ?? [[404] satisfies Reply];
-    response.writeHead(reply[0], reply[1]).end(reply[2]);
+    const [status, headers, body] = CASES[url]?.[0] ?? others[url] ?? [404];
+    response.writeHead(status, headers).end(body);
   });
   const url = `http://127.0.0.1:${await listen(server)}`;
   onTestFinished(() => close(server));
   const args = ['--import', import.meta.resolve('tsx'), path.resolve('registry/doctor.ts')];
-  const env = { PATH: process.env['PATH'], APPLICATION_URL: url, CLERK_API_URL: url, CLERK_JWT_KEY: jwtKey };
+  const env = { NODE_ENV: 'test' as const, APPLICATION_URL: url, CLERK_API_URL: url, CLERK_JWT_KEY: jwtKey };
   return new Promise<{ output: string; code: unknown }>((resolve) => {
     // This folder has no .env file.
     execFile(process.execPath, [...args, ...Object.keys(CASES)], { cwd: os.tmpdir(), env }, (error, output) =>
