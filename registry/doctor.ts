@@ -25,7 +25,9 @@ const MATCHER = [
   "  '/(api|trpc|auth/v1|webhooks/idp)(.*)', // and your guarded paths",
   '] };',
 ];
-const RETURN_EARLY = 'Before auth.protect() and redirects, return for this route.';
+const USE = 'export default withIdentityLink(<the handler and options of clerkMiddleware>);';
+const remedyFor = (route: string) =>
+  /^\/(auth|webhooks\/idp)\/v1\//.test(route) ? USE : 'In the handler, return early for this route.';
 const SEE_LOG = 'The log has the error. Columns without a default need otherColumns() in linking/links.ts.';
 
 /** What is wrong, and the lines that solve it. With `isTried: false`, the check could not run. */
@@ -71,10 +73,10 @@ async function send(
     const isLocale = pathname.replace(/\/$/, '').endsWith(route.replace(/\/$/, ''));
     const isSignIn = /(?:sign|log)-?in|handshake/.test(pathname) || searchParams.has('redirect_url');
     const cause = isLocale ? 'adds a locale' : isSignIn ? 'asks for a sign-in' : 'or next.config redirects';
-    throw new Finding(`${status} to ${location}: the handler in ${proxy} ${cause}.`, RETURN_EARLY);
+    throw new Finding(`${status} to ${location}: the handler in ${proxy} ${cause}.`, remedyFor(route));
   }
   if (status === 404 && reason.startsWith('protect'))
-    throw new Finding(`404 by auth.protect() in ${proxy}.`, RETURN_EARLY);
+    throw new Finding(`404 by auth.protect() in ${proxy}.`, remedyFor(route));
   if (status === 404) throw new Finding('404: the route does not exist.', 'Your own: webhook:/<path>.');
   return { status, body: await response.text(), reason, path: route };
 }
@@ -88,15 +90,15 @@ async function checkRejection(route: string, method: string) {
   const headers = { authorization: `bearer  ${signed}.${randomBytes(256).toString('base64url')}` };
   const { status, body, reason } = await send(route, { method, headers });
   if (status === 500)
-    throw new Finding(`500, as if clerkMiddleware did not run for ${route}. In ${proxy}:`, ...MATCHER);
+    throw new Finding(`500: see the log, or clerkMiddleware does not run for it. In ${proxy}:`, ...MATCHER);
   if (status !== 401) throw new Finding(`${status} instead of 401.`, 'Wrap the handler in guard().');
   if (!body.startsWith('{"message"'))
-    throw new Finding(`the 401 is not from guard(), but from the handler in ${proxy}.`, RETURN_EARLY);
+    throw new Finding(`the 401 is not from guard(), but from the handler in ${proxy}.`, remedyFor(route));
   const isLocal = reason === 'token-invalid-signature';
   if (env['CLERK_JWT_KEY'] && !isLocal)
     throw new Finding(
       `the middleware does not use CLERK_JWT_KEY (${reason || 'no token'}). In ${proxy}:`,
-      'export default withIdentityLink(<the arguments of clerkMiddleware>);',
+      USE,
     );
   return isLocal ? '' : '(the keys come from Clerk: set CLERK_JWT_KEY to avoid the call)';
 }

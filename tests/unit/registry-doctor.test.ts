@@ -24,7 +24,7 @@ const CASES: Readonly<Record<string, readonly [Reply, output: string]>> = {
   '/protected': [[404, reason('protect-rewrite')], '404 by auth.protect() in proxy.ts'],
   '/other': [[401, {}, '{"error":"Sign in"}'], 'the 401 is not from guard()'],
   '/open': [[200], '200 instead of 401'],
-  '/outside': [[500], 'as if clerkMiddleware did not run for /outside'],
+  '/outside': [[500], '500: see the log, or clerkMiddleware does not run'],
 };
 
 /** Runs the doctor against an application with these responses, which is also the identity provider. */
