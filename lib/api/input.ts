@@ -24,7 +24,8 @@ function problemOf(id: unknown): string | undefined {
   // Counts code points. The first comparison avoids the count for a long text.
   if (id.length > 2 * MAX_LENGTH || [...id].length > MAX_LENGTH)
     return `must have at most ${MAX_LENGTH} characters`;
-  return id.isWellFormed() && !id.includes('\0') ? undefined : 'must be well-formed Unicode without NUL';
+  // `isWellFormed()` does not compile in an application that copies this code and has the library ES2022.
+  return /[\0\uD800-\uDFFF]/u.test(id) ? 'must be well-formed Unicode without NUL' : undefined;
 }
 
 /** Returns true for a non-empty string of at most 255 code points that PostgreSQL and JSON can represent. */

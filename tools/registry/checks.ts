@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { waitUntil } from '../../dev/system/processes';
 import {
   bearer,
+  cookie,
   HOOK,
   ME,
   type ParsedResponse,
@@ -16,6 +17,9 @@ import {
   userCreated,
 } from '../../tests/harness/requests';
 import type { Host } from './hosts';
+
+/** The second of two signing secrets during a rotation. */
+export const NEXT_SECRET = `whsec_${Buffer.alloc(24).toString('base64')}`;
 
 /** A running application with the installed shadcn items, its identity provider, and a connection to its database. */
 export interface RunningHost {
@@ -86,6 +90,8 @@ export const CHECKS: Readonly<Record<string, (host: RunningHost) => Promise<void
     assert.deepEqual(response, { status: 200, body });
     for (const authorization of [`bearer ${token}`, `Bearer  ${token}`])
       assert.deepEqual(summary(await me(host, { authorization })), response);
+    const basic = { authorization: 'Basic dTpw' };
+    assert.deepEqual(summary(await me(host, { ...cookie(token), ...basic })), response);
   },
 
   async 'The middleware does not run for a static file'({ app }) {
@@ -135,10 +141,12 @@ export const CHECKS: Readonly<Record<string, (host: RunningHost) => Promise<void
     assert.deepEqual(await rowsOf(host, user), []);
   },
 
-  async 'A webhook is verified over its exact bytes'(host) {
+  async 'A webhook is verified over its exact bytes, with each of two signing secrets'(host) {
     const user = newUser();
     const spaced = ` ${userCreated(user)}\n`;
     assert.equal((await deliver(host, spaced)).status, 200);
+    const rotated = signatureHeaders(spaced, { secret: NEXT_SECRET });
+    assert.equal((await deliver(host, spaced, rotated)).status, 200);
     assert.equal((await deliver(host, spaced, signatureHeaders(spaced.trim()))).status, 400);
   },
 

@@ -104,10 +104,10 @@ const PACKAGES =
     ' ',
   );
 
-/** Compiler options of `create-next-app`. */
+/** Compiler options of `create-next-app`, with the older library of other applications. */
 const COMPILER_OPTIONS = {
   target: 'ES2017',
-  lib: ['dom', 'dom.iterable', 'esnext'],
+  lib: ['dom', 'dom.iterable', 'es2022'],
   allowJs: true,
   skipLibCheck: true,
   strict: true,

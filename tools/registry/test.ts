@@ -7,7 +7,7 @@ import { startProvider } from '../../tests/harness/identity-provider';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from '../../tests/harness/keys';
 import { HOOK } from '../../tests/harness/requests';
 import { inTemporaryFolder, linkFiles } from '../temporary-project';
-import { CHECKS, type RunningHost } from './checks';
+import { CHECKS, NEXT_SECRET, type RunningHost } from './checks';
 import { createHost, editHost, guideCommands, HOSTS, type Host } from './hosts';
 import { output, step, withServer } from './steps';
 
@@ -83,8 +83,7 @@ async function testHost(folder: string, host: Host, databaseUrl: string): Promis
       NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY: PUBLISHABLE_KEY,
       CLERK_SECRET_KEY: SECRET_KEY,
       CLERK_JWT_KEY: idp.publicKeyPem.replaceAll('\n', '\\n'),
-      // A rotation: two secrets are valid.
-      CLERK_WEBHOOK_SIGNING_SECRET: `${SIGNING_SECRET} whsec_${Buffer.alloc(24).toString('base64')}`,
+      CLERK_WEBHOOK_SIGNING_SECRET: `${SIGNING_SECRET} ${NEXT_SECRET}`,
     };
     await database.connect();
     await database.query(host.sql);

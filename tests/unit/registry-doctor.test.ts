@@ -1,0 +1,61 @@
+import { execFile } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { createServer } from 'node:http';
+import os from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { close, listen } from '../../dev/system/listen';
+
+type Reply = readonly [status: number, header?: Record<string, string>, body?: string];
+
+const UNAUTHORIZED = '{"message":"Unauthorized"}';
+const reason = (value: string) => ({ 'x-clerk-auth-reason': value });
+const to = (location: string) => ({ location });
+
+/** Responses of an application to an invalid session, and what the doctor of the shadcn items prints. */
+const CASES: Readonly<Record<string, readonly [Reply, output: string]>> = {
+  '/guarded': [[401, reason('token-invalid-signature'), UNAUTHORIZED], 'ok        /guarded rejects'],
+  '/slash': [[308, to('/slash/')], 'ok        /slash rejects'],
+  '/without-key': [[401, reason('jwk-kid-mismatch'), UNAUTHORIZED], 'does not use CLERK_JWT_KEY'],
+  '/page': [[307, to('/sign-in?to=%2Fpage')], '307 to /sign-in?to=%2Fpage: the handler in proxy.ts asks for'],
+  '/local': [[307, to('/en/local')], '307 to /en/local: the handler in proxy.ts adds a locale'],
+  '/host': [[308, to('https://www.example.com/host')], 'Set APPLICATION_URL to https://www.example.com.'],
+  '/moved': [[308, to('/new')], '308 to /new: the handler in proxy.ts or next.config redirects'],
+  '/protected': [[404, reason('protect-rewrite')], '404 by auth.protect() in proxy.ts'],
+  '/other': [[401, {}, '{"error":"Sign in"}'], 'the 401 is not from guard()'],
+  '/open': [[200], '200 instead of 401'],
+  '/outside': [[500], '500: see the log, or clerkMiddleware does not run'],
+};
+
+/** Runs the doctor against an application with these responses, which is also the identity provider. */
+async function runDoctor(jwtKey: string | undefined) {
+  const others: Readonly<Record<string, Reply>> = {
+    '/slash/': [401, reason('token-invalid-signature'), UNAUTHORIZED],
+    '/v1/jwks': [200, {}, '{"keys":[{"n":"another"}]}'],
+  };
+  const server = createServer(({ url = '' }, response) => {
+    const [status, headers, body] = CASES[url]?.[0] ?? others[url] ?? [404];
+    response.writeHead(status, headers).end(body);
+  });
+  const url = `http://127.0.0.1:${await listen(server)}`;
+  onTestFinished(() => close(server));
+  const args = ['--import', import.meta.resolve('tsx'), path.resolve('registry/doctor.ts')];
+  const env = { NODE_ENV: 'test' as const, APPLICATION_URL: url, CLERK_API_URL: url, CLERK_JWT_KEY: jwtKey };
+  return new Promise<{ output: string; code: unknown }>((resolve) => {
+    // This folder has no .env file.
+    execFile(process.execPath, [...args, ...Object.keys(CASES)], { cwd: os.tmpdir(), env }, (error, output) =>
+      resolve({ output, code: error?.code }),
+    );
+  });
+}
+
+test('The doctor of the shadcn items names the cause of each response, and does not call an untried check ok', async () => {
+  const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const pem = publicKey.export({ type: 'spki', format: 'pem' }).toString().replaceAll('\n', '\\n');
+  const { output, code } = await runDoctor(pem);
+  expect(code).toBe(1);
+  expect(output).toContain('FAILURE  CLERK_JWT_KEY belongs to the instance: the instance of');
+  for (const [, expected] of Object.values(CASES)) expect(output).toContain(expected);
+  expect(output.match(/^ok .*/gm)).toHaveLength(3);
+  expect((await runDoctor(undefined)).output).toContain('not tried CLERK_JWT_KEY belongs');
+});
