@@ -74,10 +74,13 @@ test('The statements of one withConnection() call run on one connection, which i
 });
 
 test('At most ten database connections are open at the same time', async () => {
-  const connections = Array.from({ length: 11 }, () =>
-    withConnection((rows) => rows('SELECT pg_sleep(0.2)')),
-  );
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const connections = Array.from({ length: 11 }, () => withConnection(() => released));
   await expect.poll(currentPool).toMatchObject({ totalCount: 10, waitingCount: 1 });
+  release();
   await Promise.all(connections);
 });
 

@@ -189,9 +189,6 @@ describe('Rejections', () => {
   test.each<[number, string, Record<string, string>, object]>([
     [400, `/?${'a&'.repeat(101)}`, {}, {}],
     [404, '/users/v1/me/', {}, {}],
-    [404, '/users/v1/me.rsc', {}, {}],
-    [404, '/users/v1/%6de', {}, {}],
-    [404, '/_next/image', {}, {}],
     [404, '/users/v1/me', { 'x-nextjs-data': '1' }, {}],
     [411, '/', { 'next-action': '7f'.repeat(21) }, { method: 'POST' }],
     [413, '/auth/v1/register', { 'content-length': '1048577' }, { method: 'POST' }],
