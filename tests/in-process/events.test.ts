@@ -187,8 +187,6 @@ describe('A handler of an event', () => {
     expect(timeout).toEqual([{ value: '8s' }]);
   });
 
-  });
-
   test.each(['user.banned', 'constructor', '__proto__', 'hasOwnProperty', ''])(
     'An event without a handler is acknowledged without a database statement: %j',
     async (type) => {

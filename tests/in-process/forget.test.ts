@@ -77,8 +77,6 @@ test('forget() deletes the cached id before the row, after the row and after a p
   expect(pauses).toEqual([9_000]);
 });
 
-});
-
 test('forget() does not delete a row that another table refers to without ON DELETE CASCADE', async () => {
   const userId = await resolve('user_referenced');
   await database.pool.query(`CREATE TABLE orders (user_id uuid REFERENCES users (id))`);
@@ -86,8 +84,6 @@ test('forget() does not delete a row that another table refers to without ON DEL
   expect(await forget('user_referenced')).toBe('referenced');
   expect(await resolve('user_referenced')).toBe(userId);
   expect([...(await forgottenUntil(['user_referenced']))]).toEqual([]);
-});
-
 });
 
 test('After forget() for 0 days, `forgotten_users` has no row for the user, and a registration without a session token links the user again', async () => {

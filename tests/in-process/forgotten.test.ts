@@ -101,7 +101,12 @@ test('A webhook, a register call, a guard with an older token and a backfill lin
     expect(await process.linkMany(['user_1', 'user_2'])).toMatchObject({ forgotten: 1 });
   }
   expect([await idsOf('user_1'), await cached('user_1')]).toEqual([[], null]);
-  const ways = [one.deliver, one.register, (user: string) => one.guard(user, LONG_AGO), (user: string) => one.linkMany([user])];
+  const ways = [
+    one.deliver,
+    one.register,
+    (user: string) => one.guard(user, LONG_AGO),
+    (user: string) => one.linkMany([user]),
+  ];
   for (const [index, link] of ways.entries()) {
     await one.forget(`user_expired_${index}`);
     await database.pool.query('UPDATE forgotten_users SET expires_at = now()');

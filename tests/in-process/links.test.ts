@@ -71,8 +71,6 @@ test('linkMany() repeats its statements after a serialization failure, and passe
   expect(await database.rowsOf('user_i')).toEqual([]);
 });
 
-});
-
 test('Concurrent calls of findLink() share one statement', async () => {
   await linkMany(['user_k', 'user_l']);
   database.takeStatements();

@@ -73,8 +73,6 @@ test('If two processes insert the same user at the same time, only one process r
   expect(new Set(results.map(({ userId }) => userId))).toEqual(new Set(await idsOf('user_twice')));
 });
 
-});
-
 /** Errors of a transaction that lost a race against another transaction, with their SQLSTATEs. */
 const LOST_RACES = [
   ['serialization failure', '40001'],

@@ -51,8 +51,6 @@ test('The first lookup of a user is a cache miss and stores the id, and the seco
   expect([commands(), database.takeStatements()]).toEqual([['GET'], []]);
 });
 
-});
-
 test.each(['', '42', 'null', 'user_1', '{"id":1}', `"${OTHER_ID}"`, `${OTHER_ID} `, OTHER_ID.slice(1)])(
   'A cached value that the service cannot have stored is a miss, and the id of the user replaces the value: %j',
   async (value) => {
@@ -130,6 +128,4 @@ test('A lookup passes a database error through, and does not write to the cache'
   await failInserts(database, DISK_FULL, 1);
   await expect(resolve('user_failed')).rejects.toThrow();
   expect([commands(), await cached('user_failed')]).toEqual([['GET'], null]);
-});
-
 });

@@ -56,16 +56,6 @@ test('If another transaction is inserting the user, a user.created event is ackn
   expect(await countRows('user_raced')).toBe(1);
 });
 
-});
-
-});
-
-const User = z.object({ id: z.string() });
-
-});
-
-});
-
 test('The log contains at most 64 characters of the message id and at most 64 of the event type', async () => {
   expect(await receive('t'.repeat(65), 'user_1', { messageId: 'm'.repeat(61) })).toEqual({
     messageId: `msg_${'m'.repeat(60)}`,
@@ -76,7 +66,7 @@ test('The log contains at most 64 characters of the message id and at most 64 of
 test('The handler of an event without a timestamp gets the time of the delivery and the whole message id', async () => {
   const contexts: unknown[] = [];
   const handlers = {
-    'user.updated': defineEvent(User, async (_data, { messageId, occurredAt }) => {
+    'user.updated': defineEvent(z.object({ id: z.string() }), async (_data, { messageId, occurredAt }) => {
       contexts.push({
         messageId,
         occurredAt: occurredAt % 1_000,

@@ -214,7 +214,7 @@ test.each<Case>([
   ['new', undefined, ['guard', 0], ['guard', 0], ['register', 1]],
   ['new', undefined, ['guard', 0], ['register', 0], ['register', 1]],
   ['new', 1, ['guard', 0], ['register', 0], ['register', 1], ['forget', 1]],
-  ['known', undefined, ['guard', 0], ['register', 0], ['forget', 1]],
+  ['known', 3, ['guard', 0], ['register', 0], ['forget', 1]],
   ['cached', 3, ['guard', 0], ['register', 1], ['forget', 1]],
   ['known', undefined, ['guard', 0], ['register', 1], ['relink', 1]],
   ['new', undefined, ['register', 0], ['register', 1], ['relink', 1]],

@@ -10,9 +10,8 @@ const BOUNDS = [
 ];
 /** Larger bounds, which together contain each kind of step. One entry with all kinds would have too many states. */
 const LARGER = [
-  { ...NONE, guard: 2, register: 1, forget: 1, crash: 1, outage: 1, lostResponse: 1 },
+  { ...NONE, guard: 1, register: 1, forget: 1, crash: 1, outage: 1, lostResponse: 1 },
   { ...NONE, guard: 2, forget: 2, crash: 2, outage: 1, timeout: 1 },
-  { ...NONE, guard: 3, forget: 1, crash: 1, outage: 1, timeout: 1 },
   { ...NONE, guard: 2, register: 1, relink: 2, crash: 1, outage: 1 },
   { ...NONE, guard: 2, webhook: 1, forget: 1, relink: 1, crash: 1 },
 ];
@@ -24,6 +23,6 @@ test.each([...BOUNDS, ...LARGER])('The model keeps every guarantee within these 
 });
 
 test.each(WEAKNESSES)('The model breaks a guarantee with this error: %s', (weakness) => {
-  const found = BOUNDS.map((bounds) => explore(linkModel(bounds, weakness)).broken);
-  expect(found.filter((broken) => broken !== undefined)).not.toEqual([]);
+  const isBroken = BOUNDS.some((bounds) => explore(linkModel(bounds, weakness)).broken !== undefined);
+  expect(isBroken).toBe(true);
 });

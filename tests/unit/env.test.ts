@@ -85,13 +85,12 @@ test('A live secret key and a live publishable key are valid together', () => {
   expect(problemsOf(keys)).toBe('');
 });
 
-const LOCAL =
-  'must be an http:// URL with a port on this machine: only the local stack sets this variable';
+const LOCAL = 'must be an http:// URL with a port on this machine: only the local stack sets this variable';
 const INVALID: [name: string, problem: string, ...values: string[]][] = [
   [
     'IDP_SECRET_KEY',
     'must be a secret key (sk_test_… or sk_live_…)',
-    ...['pk_test_0123456789abcdef', 'sk_test_short', 'xsk_test_0123456789', 'sk_test_0123456789☃'],
+    ...['pk_test_0123456789abcdef', 'sk_test_short', 'abctest_sk_test_0123456789', 'sk_test_0123456789☃'],
     'sk_test_0123456789abcdef x',
   ],
   [
@@ -130,9 +129,9 @@ const INVALID: [name: string, problem: string, ...values: string[]][] = [
   [
     'DATABASE_URL',
     'must be a postgresql:// URL',
-    ...['x', 'postgres://', 'mysql://u:p@localhost/app', 'xpostgresql://u:p@localhost/app'],
+    ...['x', 'mysql://u:p@localhost/app', 'xpostgresql://u:p@localhost/app'],
   ],
-  ['DATABASE_URL', 'must be a postgresql:// URL with a host', 'postgresql:///app'],
+  ['DATABASE_URL', 'must be a postgresql:// URL with a host', 'postgresql:///app', 'postgres://'],
   [
     'DATABASE_URL',
     'must not name a schema, because the tables of the service are in the schema public',

@@ -71,9 +71,12 @@ test.each([
   ['C'.repeat(40), true],
   ['C'.repeat(41), false],
   ['alice@example.com', false],
-])('describeError() returns a code only if it is a word of up to 40 characters: %s, %s', (code, isReturned) => {
-  expect(describeError(Object.assign(new Error('x'), { code })).code).toBe(isReturned ? code : undefined);
-});
+])(
+  'describeError() returns a code only if it is a word of up to 40 characters: %s, %s',
+  (code, isReturned) => {
+    expect(describeError(Object.assign(new Error('x'), { code })).code).toBe(isReturned ? code : undefined);
+  },
+);
 
 test.each([
   ['42P10', true],

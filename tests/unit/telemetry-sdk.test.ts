@@ -1,7 +1,7 @@
 import { context, createTraceState, diag, metrics, propagation, TraceFlags, trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { log } from '#lib/log';
-import type { Telemetry } from '#lib/telemetry/port';
+import type { SpanOutcomes, Telemetry } from '#lib/telemetry/port';
 import { startTelemetry } from '#lib/telemetry/sdk';
 import { type OtlpReceiver, startOtlpReceiver } from '../harness/dependencies/otlp-receiver';
 import { stopAfterTest } from '../vitest/stop-after-all';
@@ -39,7 +39,7 @@ function start(variables: Readonly<Record<string, string>> = {}, settings = {}):
 }
 
 /** Records a span with this outcome. Returns its ids. */
-const span = (telemetry: Telemetry, name: Parameters<Telemetry['withSpan']>[0], outcome: string) =>
+const span = <S extends keyof SpanOutcomes>(telemetry: Telemetry, name: S, outcome: SpanOutcomes[S]) =>
   telemetry.withSpan(
     name,
     async () => telemetry.spanIds(),
