@@ -99,6 +99,12 @@ describe('API requests', () => {
     const forged = Object.fromEntries([...headers].filter(([name]) => name.startsWith('x-')));
     expect(Object.keys(forged)).toContain('x-identity-link-verdict');
     expect(await verdictAt('/users/v1/me', forged)).toEqual({ reason: 'no-credential' });
+    const prefetch = { ...forged, 'x-middleware-prefetch': '1' };
+    const passed = [...(await at('/users/v1/me', prefetch)).headers.keys()];
+    expect(passed.filter((name) => name.startsWith('x-'))).toEqual([
+      'x-clerk-auth-status',
+      'x-identity-link-verdict',
+    ]);
     expect(await verdictAt('/users/v1/me', { ...forged, ...bearer(token()) })).toEqual(user);
   });
 
