@@ -1,5 +1,5 @@
-import { afterEach, expect, test, vi } from 'vitest';
-import { PAGE_PATH, signVerdict, VERDICT } from '#lib/idp/verdict';
+import { afterEach, expect, test } from 'vitest';
+import { signVerdict, VERDICT } from '#lib/idp/verdict';
 import { waitUntil } from '../../dev/system/processes';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { SIGNING_SECRET } from '../harness/keys';
@@ -13,14 +13,6 @@ import { signatureHeaders } from '../harness/requests';
 // deletion if it was issued more than 5 s after the deletion, and older otherwise.
 const { database, kv } = await startInProcess();
 
-/** Headers of a page request. */
-const pageHeaders = new Headers({ [PAGE_PATH]: '/account' });
-vi.mock('next/headers', () => ({ headers: async () => pageHeaders }));
-vi.mock('react', async (original) => ({
-  ...(await original<typeof import('react')>()),
-  cache: (work: unknown) => work,
-}));
-
 /** Returns the header in which the middleware passes the user of a session that was issued at this time. */
 const verdict = (user: string, issuedAt: number) =>
   new Headers({ [VERDICT]: signVerdict({ user, issuedAt }) });
@@ -28,9 +20,8 @@ const verdict = (user: string, issuedAt: number) =>
 /** Imports the modules of lib/ as a new process of the service does. Returns the ways to link or forget a user. */
 const loadProcess = () =>
   importAsProcess(async () => {
-    const [z, { withLogFields }, webhook, register, links, backfill, rows, forget, guard, user, action, ids] =
+    const [{ withLogFields }, webhook, register, links, backfill, rows, forget, guard, ids] =
       await Promise.all([
-        import('zod/mini'),
         import('#lib/log'),
         import('#lib/webhook'),
         import('#lib/register'),
@@ -39,8 +30,6 @@ const loadProcess = () =>
         import('#lib/users/rows'),
         import('#lib/users/forget'),
         import('#lib/guard'),
-        import('#lib/user'),
-        import('#lib/guard-action'),
         import('#lib/user-id'),
       ]);
     const withFields = async <T>(work: () => Promise<T>) => {
@@ -55,16 +44,14 @@ const loadProcess = () =>
       guard: async (name: string, issuedAt: number) =>
         (await withFields(() => guard.resolveContext(verdict(name, issuedAt)))).fields,
       resolve: ids.resolveUserId,
-      getUser: user.getUser,
-      action: action.guardAction(z.object({}), async (_input, { userId }) => userId),
       linkMany: backfill.linkMany,
       insertLinks: links.insertLinks,
       deleteLink: rows.deleteLink,
       forget: (name: string) => forget.forget(name, 30, async () => undefined),
       /** Delivers a `user.created` event. Returns the result, the log field `registered` and the number of handler calls. */
-      deliver: async (name: string, messageId = name) => {
+      deliver: async (name: string) => {
         const payload = JSON.stringify({ type: 'user.created', data: { id: name } });
-        const signature = signatureHeaders(payload, { secret: SIGNING_SECRET, id: `msg_${messageId}` });
+        const signature = signatureHeaders(payload, { secret: SIGNING_SECRET, id: `msg_${name}` });
         handled = 0;
         const receive = () =>
           webhook.receiveWebhook(payload, new Headers(signature), [SIGNING_SECRET], handlers);
@@ -77,11 +64,10 @@ const loadProcess = () =>
 const one = await loadProcess();
 const other = await loadProcess();
 
-const seconds = () => Date.now() / 1000;
 /** Issue time of a session token that is older than every deletion. */
 const LONG_AGO = 0;
 /** Returns the issue time of a session token that is newer than every deletion so far. */
-const later = () => seconds() + 60;
+const later = () => Date.now() / 1000 + 60;
 const cached = (user: string) => kv.engine.call('GET', `auth:user-id-by-idp:${user}`);
 const idsOf = async (user: string) => (await database.rowsOf(user)).map(({ id }) => id);
 
@@ -136,20 +122,6 @@ test('A token links a forgotten user if the token was issued more than 5 s after
   expect(await one.deliver('user_back')).toMatchObject({ registered: 'existing' });
   expect(await other.register('user_back')).toEqual({ userId, created: false });
   expect(await other.guard('user_back', LONG_AGO)).toEqual({ cache: 'hit' });
-});
-
-test('A page and a server action link a forgotten user only if the session token is newer than the deletion', async () => {
-  await one.forget('user_of_page');
-  pageHeaders.set(VERDICT, signVerdict({ user: 'user_of_page', issuedAt: LONG_AGO }));
-  expect(await one.getUser()).toBeUndefined();
-  await expect(one.action(undefined, {})).rejects.toMatchObject({
-    digest: expect.stringContaining('/sign-in'),
-  });
-  expect(await idsOf('user_of_page')).toEqual([]);
-  pageHeaders.set(VERDICT, signVerdict({ user: 'user_of_page', issuedAt: later() }));
-  const result = await one.action(undefined, {});
-  expect(result).toEqual({ ok: true, data: (await idsOf('user_of_page'))[0] });
-  expect(await one.getUser()).toMatchObject({ identityProviderUserId: 'user_of_page' });
 });
 
 test('A session token without an issue time does not link a forgotten user', async () => {
