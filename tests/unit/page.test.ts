@@ -37,7 +37,7 @@ test.each([
   ['authorization', `Bearer ${TOKEN}`, null],
   ['x-clerk-auth-status', 'signed-in', null],
   ['x-forwarded-host', 'app.example:443', 'app.example'],
-  ['x-forwarded-host', 'app.example:8443', 'app.example:8443'],
+  ['x-forwarded-host', 'app.example:8080', 'app.example:8080'],
   ['next-router-state-tree', 'x'.repeat(4_001), null],
   ['next-router-state-tree', 'x'.repeat(4_000), 'x'.repeat(4_000)],
   ['cookie', '__refresh_x=1; __clerk_handshake=text; a=b', 'a=b'],
