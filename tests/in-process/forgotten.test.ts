@@ -133,11 +133,11 @@ test('Only the guard with a newer token creates the row if several calls for a f
   for (let round = 0; round < 10; round += 1) {
     const user = `user_concurrent_${round}`;
     await one.forget(user);
-    const [guarded, registered, delivered, old] = await Promise.all([
+    const [old, guarded, registered, delivered] = await Promise.all([
+      one.guard(user, LONG_AGO),
       one.guard(user, later()),
       one.register(user),
-      one.deliver(user),
-      other.guard(user, LONG_AGO),
+      other.deliver(user),
     ]);
     expect(guarded.caller).toBe('created');
     expect([undefined, false]).toContain(registered?.created);
@@ -199,7 +199,7 @@ test('A deletion that starts during the insert of a user waits for the insert an
 });
 
 test('A user has no row after a deletion that runs at the same time as registrations', async () => {
-  const users = Array.from({ length: 100 }, (_, index) => `user_racing_${index}`);
+  const users = Array.from({ length: 40 }, (_, index) => `user_racing_${index}`);
   await inParallel(10, users, async (user) => {
     await Promise.all([
       one.register(user),
