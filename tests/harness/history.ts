@@ -39,9 +39,8 @@ export async function readRows({ database }: Pick<ServiceAccess, 'database'>): P
 }
 
 /**
- * Checks the calls and rows of users whom no operator has forgotten, with the guarantees of the model (tests/model): a user has
- * one internal id and at most one row, at most one call reports 201, and the user of a call with a 2xx has a row. Returns a
- * sentence for each user who breaks a guarantee.
+ * Checks the calls and rows of users whom no operator has forgotten: a user has one internal id and at most one row, at most one
+ * call reports 201, and the user of a call with a 2xx has a row. Returns a sentence for each user who breaks a guarantee.
  */
 export function checkHistory(calls: readonly Call[], rows: Rows): string[] {
   const users = new Map<string, Call[]>();

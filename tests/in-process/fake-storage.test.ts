@@ -70,6 +70,6 @@ test('The fakes of the functions that query the database return the same results
       await database.pool.query('DELETE FROM users; DELETE FROM forgotten_users');
       expect(await resultsOf(FAKE, operations)).toEqual(await resultsOf(REAL, operations));
     }),
-    { numRuns: 40 },
+    { numRuns: 20 },
   );
 });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 
 /** Requested lengths of the pauses so far, in milliseconds. The mock shortens each pause to at most one millisecond. */
@@ -21,14 +21,12 @@ const {
   forget: forgetUser,
   forgottenUntil,
   registerByIdentityProviderUserId,
-  readCachedUserId,
   resolveUserId,
 } = await importAsProcess(async () => ({
   ...(await import('#lib/users/forget')),
   ...(await import('#lib/linking/links')),
   ...(await import('#lib/register')),
   ...(await import('#lib/user-id')),
-  ...(await import('#lib/linking/user-id-cache')),
 }));
 
 /**
@@ -37,14 +35,7 @@ const {
  */
 const forget = (user: string, meanwhile: () => Promise<unknown> = async () => undefined, days = 30) =>
   forgetUser(user, days, meanwhile);
-/** Resolves the id of a user with a session token that was issued at this time (seconds since 1970). */
-async function resolve(user: string, issuedAt = 0): Promise<string> {
-  const userId = await resolveUserId(user, issuedAt);
-  if (userId === undefined) throw new Error('The user is forgotten');
-  return userId;
-}
-/** Returns an issue time in the future. A session token with this issue time links a forgotten user again. */
-const later = () => Date.now() / 1000 + 60;
+const resolve = async (user: string) => (await resolveUserId(user, 0)) ?? '';
 
 /** First words of the cache commands and database statements, in the order of their arrival. */
 const steps: string[] = [];
@@ -58,12 +49,6 @@ beforeEach(() => {
   kv.beforeCommand = async (command) => {
     steps.push(command.toUpperCase());
   };
-});
-afterEach(async () => {
-  await kv.proxy.treat('forward');
-  // Waits until the circuit breaker of the cache is closed.
-  await expect.poll(() => readCachedUserId('user_probe'), { timeout: 10_000 }).toEqual({ outcome: 'miss' });
-  steps.length = 0;
 });
 
 test('forget() deletes the cached id before the row, after the row and after a pause of 9 s, and so also an id that a lookup caches during the pause', async () => {
@@ -92,18 +77,6 @@ test('forget() deletes the cached id before the row, after the row and after a p
   expect(pauses).toEqual([9_000]);
 });
 
-test('forget() keeps the new row of a user that is linked again during the pause', async () => {
-  const userId = await resolve('user_back');
-  let next = '';
-  const result = await forget('user_back', async () => {
-    next = await resolve('user_back', later());
-  });
-  expect(result).toBe('relinked');
-  expect(next).not.toBe(userId);
-  expect(await database.rowsOf('user_back')).toMatchObject([{ id: next }]);
-  expect(await resolve('user_back')).toBe(next);
-});
-
 test('forget() does not delete a row that another table refers to without ON DELETE CASCADE', async () => {
   const userId = await resolve('user_referenced');
   await database.pool.query(`CREATE TABLE orders (user_id uuid REFERENCES users (id))`);
@@ -111,19 +84,6 @@ test('forget() does not delete a row that another table refers to without ON DEL
   expect(await forget('user_referenced')).toBe('referenced');
   expect(await resolve('user_referenced')).toBe(userId);
   expect([...(await forgottenUntil(['user_referenced']))]).toEqual([]);
-});
-
-test('forget() rejects if the cache fails before the row is deleted, and returns `uncertain` if the cache fails afterwards', async () => {
-  const kept = await resolve('user_kept');
-  await resolve('user_uncertain');
-  let rejected: unknown;
-  const result = await forget('user_uncertain', async () => {
-    await kv.proxy.treat('refuse');
-    rejected = forget('user_kept').catch((error: Error) => error.message);
-  });
-  expect([result, await rejected]).toEqual(['uncertain', 'The cache does not respond. Nothing was deleted.']);
-  expect(await database.rowsOf('user_uncertain')).toEqual([]);
-  expect(await database.rowsOf('user_kept')).toMatchObject([{ id: kept }]);
 });
 
 test('After forget() for 0 days, `forgotten_users` has no row for the user, and a registration without a session token links the user again', async () => {

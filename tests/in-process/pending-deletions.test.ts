@@ -1,6 +1,7 @@
 import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { SIGNING_SECRET } from '../harness/keys';
+import { stubProviderUsers } from '../harness/provider-users';
 import { signatureHeaders } from '../harness/requests';
 
 // A user.deleted event of the identity provider stores a pending deletion. forgetDue() forgets the users whose deletion is due.
@@ -35,20 +36,12 @@ function deliver(type: string, id: unknown, { message = ++messages, timestamp = 
   });
 }
 
-/** Ids of the users that exist at the identity provider. */
-const atProvider = new Set<string>();
-const requests: string[][] = [];
-const respond = async (input: unknown) => {
-  const { pathname, searchParams } = new URL(String(input));
-  if (pathname.endsWith('/count')) return Response.json({ object: 'total_count', total_count: 0 });
-  const ids = searchParams.getAll('user_id').map((id) => id.slice(1));
-  requests.push(ids);
-  const users = ids.filter((id) => atProvider.has(id));
-  return Response.json(users.map((id) => ({ object: 'user', id, created_at: 1 })));
+const provider = stubProviderUsers();
+afterAll(() => provider.restore());
+/** Creates a user at the identity provider. */
+const restoreAtProvider = (id: string) => {
+  provider.users = [{ id, createdAt: 1 }];
 };
-/** Replaces `fetch`, which only the requests to the provider use. */
-const provider = vi.spyOn(globalThis, 'fetch').mockImplementation(respond);
-afterAll(() => provider.mockRestore());
 
 /**
  * Runs the deletions that are due. Returns the result for each user. A run deletes the cache entry of a user twice, with a
@@ -77,8 +70,8 @@ async function linkAndDelete(id: string): Promise<string | undefined> {
 afterEach(async () => {
   await kv.proxy.treat('forward');
   await pool.query('TRUNCATE pending_deletions, users, forgotten_users, webhook_messages CASCADE');
-  atProvider.clear();
-  requests.length = 0;
+  provider.users = [];
+  provider.queries.length = 0;
 });
 
 test('A deletion is due 24 hours after the user.deleted event arrives, and the row of the user exists until then', async () => {
@@ -117,7 +110,7 @@ test('If user.created arrives after user.deleted, the user is linked, and is for
 test('A user that exists at the provider again is not deleted, and the deletion is no longer pending', async () => {
   const userId = await linkAndDelete('user_restored');
   await linkAndDelete('user_gone');
-  atProvider.add('user_restored');
+  restoreAtProvider('user_restored');
   expect(await run()).toEqual({ user_gone: 'forgotten', user_restored: 'restored' });
   expect(await rowsOf('user_restored')).toMatchObject([{ id: userId }]);
   expect(await pending()).toEqual([]);
@@ -136,14 +129,13 @@ test('If `npm run users -- relink` has moved a user to another id, the pending d
 
 test('Without a valid response of the provider, nothing is deleted', async () => {
   await linkAndDelete('user_unchecked');
-  onTestFinished(() => void provider.mockImplementation(respond));
   for (const response of [
     () => Promise.reject(new Error('no network')),
     async () => Response.json({ errors: [] }, { status: 500 }),
     async () => Response.json({ errors: [] }, { status: 401 }),
     async () => Response.json({}),
   ]) {
-    provider.mockImplementation(response);
+    provider.failures.push(response);
     await expect(run()).rejects.toThrow(/identity provider/);
     expect(await rowsOf('user_unchecked')).toHaveLength(1);
     expect(await pending()).toEqual(['user_unchecked']);
@@ -193,7 +185,7 @@ test('If a request with a session token creates a new row for the user during a 
   await linkAndDelete('user_back');
   const relinked = await run(() => registerByIdentityProviderUserId('user_back', Date.now() / 1000 + 60));
   expect([relinked, await pending()]).toEqual([{ user_back: 'relinked' }, ['user_back']]);
-  atProvider.add('user_back');
+  restoreAtProvider('user_back');
   expect(await run()).toEqual({ user_back: 'restored' });
   expect(await rowsOf('user_back')).toHaveLength(1);
 });
@@ -213,6 +205,6 @@ test('A run sends one provider request for each batch of 20 users. Deletions sta
   await run(() => Promise.reject(new Error('interrupted')));
   expect(await pending()).toEqual(ids);
   expect(Object.keys(await run())).toEqual(ids);
-  expect(requests.map((each) => each.length)).toEqual([20, 20, 5, 20, 20, 5]);
+  expect(provider.queries.map((query) => query.match(/user_id=/g)?.length)).toEqual([20, 20, 5, 20, 20, 5]);
   expect(await pending()).toEqual([]);
 });

@@ -73,12 +73,6 @@ test('If two processes insert the same user at the same time, only one process r
   expect(new Set(results.map(({ userId }) => userId))).toEqual(new Set(await idsOf('user_twice')));
 });
 
-test('Of 50 concurrent registrations of a user in one process, only one reports `created`, and all return the same id', async () => {
-  const results = await Promise.all(Array.from({ length: 50 }, () => register('user_shared')));
-  expect(results.filter(({ created }) => created)).toHaveLength(1);
-  expect(new Set(results.map(({ userId }) => userId))).toEqual(new Set(await idsOf('user_shared')));
-});
-
 /** Errors of a transaction that lost a race against another transaction, with their SQLSTATEs. */
 const LOST_RACES = [
   ['serialization failure', '40001'],

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { signVerdict, VERDICT } from '#lib/idp/verdict';
+import type { Telemetry } from '#lib/telemetry/port';
 import { CommandError } from '../../dev/kv/server';
 import { allowInserts, DISK_FULL, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
 
@@ -51,13 +53,7 @@ test('The first lookup of a user is a cache miss and stores the id, and the seco
   expect([commands(), database.takeStatements()]).toEqual([['GET'], []]);
 });
 
-test('A cached id is used without a lookup in the database', async () => {
-  await kv.engine.call('SET', key('user_cached'), OTHER_ID);
-  expect(await resolve('user_cached')).toEqual({ userId: OTHER_ID, cache: 'hit' });
-  expect(database.takeStatements()).toEqual([]);
-});
-
-test.each(['', '42', 'null', 'user_1', '{"id":1}', `"${OTHER_ID}"`, `${OTHER_ID} `, OTHER_ID.slice(1)])(
+test.each(['', '42', 'null', '{"id":1}', `"${OTHER_ID}"`, `${OTHER_ID} `, `0${OTHER_ID}`, OTHER_ID.slice(1)])(
   'A cached value that the service cannot have stored is a miss, and the id of the user replaces the value: %j',
   async (value) => {
     const user = `user_with_${value}`;
@@ -136,10 +132,47 @@ test('A lookup passes a database error through, and does not write to the cache'
   expect([commands(), await cached('user_failed')]).toEqual([['GET'], null]);
 });
 
-test('Concurrent lookups of a new user in two processes return the same id, and the cache contains this id', async () => {
-  const elsewhere = await loadProcess();
-  const results = await Promise.all([resolve('user_twice'), elsewhere('user_twice')]);
-  const [row] = await database.rowsOf('user_twice');
-  expect(results.map(({ userId }) => userId)).toEqual([row?.id, row?.id]);
-  expect(await cached('user_twice')).toBe(row?.id);
+test('Concurrent lookups of different users in one process share neither a cached nor a created id', async () => {
+  await kv.engine.call('SET', key('user_one_of_three'), OTHER_ID);
+  const users = ['user_one_of_three', 'user_two_of_three', 'user_three_of_three'];
+  const [one, two, three] = (await Promise.all(users.map((user) => resolve(user)))).map(
+    ({ userId }) => userId,
+  );
+  const ids = (await Promise.all(users.map(database.rowsOf))).map((rows) => rows.map(({ id }) => id));
+  expect([[], [two], [three]]).toEqual(ids);
+  expect(one).toBe(OTHER_ID);
+});
+
+test('Each step of a guarded request is a span with its outcome', async () => {
+  const { enableTelemetry, resolveContext } = await importAsProcess(async () => ({
+    ...(await import('#lib/log')),
+    ...(await import('#lib/guard')),
+  }));
+  const spans: string[] = [];
+  const withSpan: Telemetry['withSpan'] = async (name, work, outcomeOf) => {
+    const result = await work();
+    spans.push(`${name}: ${outcomeOf(result)}`);
+    return result;
+  };
+  enableTelemetry(Object.create({ withSpan }));
+  const spansOf = async (headers: Record<string, string>) => {
+    await resolveContext(new Headers(headers));
+    return spans.splice(0);
+  };
+  const session = { [VERDICT]: signVerdict({ user: 'user_of_spans' }) };
+  expect(await spansOf({})).toEqual(['guard: rejected']);
+  kv.beforeCommand = async (command) => {
+    if (command.toUpperCase() === 'SET') throw new Error('failed by a test');
+  };
+  expect(await spansOf(session)).toEqual([
+    'cache read: miss',
+    'register: created',
+    'cache write: error',
+    'guard: passed',
+  ]);
+  kv.beforeCommand = () => Promise.reject(new Error('failed by a test'));
+  expect(await spansOf(session)).toEqual(['cache read: error', 'register: existing', 'guard: passed']);
+  kv.beforeCommand = async () => undefined;
+  expect(await spansOf(session)).toContain('cache write: stored');
+  expect(await spansOf(session)).toEqual(['cache read: hit', 'guard: passed']);
 });

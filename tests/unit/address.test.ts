@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
-import { isApi, rejectedStatus } from '#lib/http/address';
+import { expect, test, vi } from 'vitest';
+import { isApi, rejectedStatus, rejection } from '#lib/http/address';
+import { log } from '#lib/log';
 
 test.each([
   ['/users/v1/me', true],
@@ -11,6 +12,8 @@ test.each([
   ['/notes/version1', false],
   ['/healthy', false],
   ['/openapi.json/x', false],
+  ['/x/openapi.json', false],
+  ['/x/health/ready', false],
   ['/__clerk/v1/client', false],
 ])('isApi() returns whether a path is an API path: %s, %s', (pathname, expected) => {
   expect(isApi(pathname)).toBe(expected);
@@ -32,7 +35,11 @@ test.each([
   '/./users/v1/me',
   '//users/v1/me',
   '/users\\v1\\me',
-  '/users/%76%31/me',
+  '/%75sers/v1/me',
+  '/users/v%31/me',
+  '/users%5cv1/me',
+  '/%5a',
+  '/x/..',
   '/users%2fv1/me',
   '/users/v1/m%65',
   '/users/v1/%zz',
@@ -50,6 +57,8 @@ test.each([
   '/notes/v1/ada%40example.com',
   '/notes/v1/%C3%BC',
   '/sign-in/',
+  '/a.rsc/b',
+  '/a/_b',
   '/_next/static/x',
   '/__clerk/v1/client',
 ])('The path of a route, a page or a file is handled: %s', (pathname) => {
@@ -57,8 +66,8 @@ test.each([
 });
 
 test('More than 100 query parameters are a 400', () => {
-  expect(statusOf('/', { query: 'a&'.repeat(100) })).toBeUndefined();
-  expect(statusOf('/', { query: 'a&'.repeat(101) })).toBe(400);
+  expect(statusOf('/', { query: 'ab&&'.repeat(100) })).toBeUndefined();
+  expect(statusOf('/', { query: `${'ab&'.repeat(100)}ab` })).toBe(400);
 });
 
 test('TRACE is a 405. A POST to a page without a length is a 411, and a declared body above 1 MiB a 413', () => {
@@ -67,4 +76,21 @@ test('TRACE is a 405. A POST to a page without a length is a 411, and a declared
   expect(statusOf('/auth/v1/register', { method: 'POST' })).toBeUndefined();
   expect(statusOf('/account', { method: 'POST', contentLength: String(1024 * 1024) })).toBeUndefined();
   expect(statusOf('/auth/v1/register', { method: 'POST', contentLength: String(1024 * 1024 + 1) })).toBe(413);
+});
+
+test('rejection() logs a request without its address, and returns the headers and the body of the response', () => {
+  const info = vi.spyOn(log, 'info').mockReturnValue();
+  expect(rejection(404, 'req-1')).toEqual({
+    headers: {
+      'content-type': 'application/json',
+      'content-length': '23',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'x-request-id': 'req-1',
+    },
+    body: '{"message":"Not found"}',
+  });
+  const fields = { requestId: 'req-1', route: 'none', status: 404, ms: 0 };
+  expect(info).toHaveBeenCalledExactlyOnceWith(fields, 'request');
+  info.mockRestore();
 });

@@ -14,7 +14,11 @@ test.each(['', '12345678', '\ufeffé', 'a\0b'])(
 );
 
 test('limitBody().text() rejects a body above the limit with a 413, and a body that is not valid UTF-8 with a 400', async () => {
-  await expect(limitBody(sent('123456789'), rules).text()).rejects.toMatchObject({ status: 413 });
+  await expect(limitBody(sent('123456789'), rules).text()).rejects.toMatchObject({
+    name: 'HttpError',
+    status: 413,
+    message: 'Payload too large',
+  });
   await expect(limitBody(sent(Uint8Array.of(0xff)), rules).text()).rejects.toMatchObject({
     status: 400,
     message: 'No text',
@@ -23,12 +27,13 @@ test('limitBody().text() rejects a body above the limit with a 413, and a body t
 
 const Shape = z.object({ id: z.string('id must be a string') }, 'must be an object');
 
-test.each([
+test.each<[body: string | Uint8Array<ArrayBuffer>, expected: unknown]>([
   ['{"id":"a","more":1}', { id: 'a' }],
   ['{"id":7}', 'id must be a string'],
   ['[]', 'must be an object'],
   ['', 'The request body must be JSON in UTF-8'],
   ['{', 'The request body must be JSON in UTF-8'],
+  [Uint8Array.of(0xff), 'The request body must be JSON in UTF-8'],
 ])(
   'readJson() returns the parsed body, or rejects an invalid body with a message: %s',
   async (body, expected) => {
@@ -45,11 +50,7 @@ function streamed(body: ReadableStream<Uint8Array>) {
   return new Request('http://localhost/', init);
 }
 
-test('The errors for a body that is too long or cannot be read have messages without internal details', async () => {
-  await expect(limitBody(sent('123456789'), rules).text()).rejects.toMatchObject({
-    name: 'HttpError',
-    message: 'Payload too large',
-  });
+test('The error for a body that cannot be read has a message without internal details', async () => {
   const body = new ReadableStream<Uint8Array>({
     pull(controller) {
       controller.error(new Error('connect ECONNRESET 10.0.0.1'));
@@ -100,12 +101,5 @@ test('readJson() accepts a body of 16 KiB and rejects a longer body', async () =
   expect(await readJson(sent(JSON.stringify({ id })), Shape)).toEqual({ id });
   await expect(readJson(sent(JSON.stringify({ id: `${id}x` })), Shape)).rejects.toMatchObject({
     status: 413,
-  });
-});
-
-test('readJson() rejects a body that is not UTF-8', async () => {
-  await expect(readJson(sent(Uint8Array.of(0xff)), Shape)).rejects.toMatchObject({
-    status: 400,
-    message: 'The request body must be JSON in UTF-8',
   });
 });

@@ -1,14 +1,15 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { Pool } from 'pg';
+import { createServer } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';
 import { check, errorCode, fail, skip, warn } from '#lib/doctor/check';
 import { checkDatabase } from '#lib/doctor/database';
 import { checkDeployedService } from '#lib/doctor/deployed';
 import { checkVariables } from '#lib/doctor/variables';
 import { closeDatabase } from '#lib/storage/database';
+import { listen } from '../../dev/system/listen';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
-// tests/service/doctor.test.ts runs the checks against real services. Here are the results that only a mock can cause.
+// tests/slow/doctor.test.ts runs the checks against real services. Here are the results that only a stub can cause.
 
 afterEach(async () => {
   vi.unstubAllEnvs();
@@ -94,26 +95,26 @@ test.each([
   );
 });
 
+/** Returns the response of a PostgreSQL server that rejects a connection with this SQLSTATE. */
+function rejection(sqlState: string): Buffer {
+  const fields = Buffer.from(`SFATAL\0C${sqlState}\0Mme:hidden@\0\0`);
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(fields.length + 4);
+  return Buffer.concat([Buffer.from('E'), length, fields]);
+}
+
 test.each([
-  ['28P01', 'the database rejects the role or its password (28P01)'],
-  ['53300', 'the database has no free connection (53300)'],
-  ['57P03', 'the database does not respond in time (57P03)'],
-  ['ENOTFOUND', 'cannot connect to the database (ENOTFOUND)'],
-  [
-    'ERR_TLS_CERT_ALTNAME_INVALID',
-    'cannot open a TLS connection to the database (ERR_TLS_CERT_ALTNAME_INVALID)',
-  ],
-  [
-    'Connection terminated unexpectedly',
-    'the database does not respond in time (Connection terminated unexpectedly)',
-  ],
-  ['XX000', 'the database returns an error (XX000)'],
+  ['53300', rejection('53300'), 'the database has no free connection (53300)'],
+  ['57P03', rejection('57P03'), 'the database does not respond in time (57P03)'],
+  ['XX000', rejection('XX000'), 'the database returns an error (XX000)'],
+  ['no TLS', 'N', expect.stringMatching(/^cannot open a TLS connection to the database \(/)],
+  ['no data', '', 'the database does not respond in time (Connection terminated unexpectedly)'],
 ])(
-  'The doctor explains the connection error %s and skips the other checks of the database',
-  async (code, message) => {
-    vi.stubEnv('DATABASE_URL', VALID.DATABASE_URL);
-    const error = code.includes(' ') ? new Error(code) : Object.assign(new Error('me:hidden@'), { code });
-    vi.spyOn(Pool.prototype, 'connect').mockImplementation(() => Promise.reject(error));
+  'The doctor explains the response %s to a connection, and skips the other checks of the database',
+  async (name, response, message) => {
+    const server = createServer((socket) => socket.once('data', () => socket.end(response)));
+    const sslmode = name === 'no TLS' ? '?sslmode=require' : '';
+    vi.stubEnv('DATABASE_URL', `postgresql://me@127.0.0.1:${await listen(server)}/app${sslmode}`);
     const noConnection = { status: 'skipped', message: 'there is no database connection' };
     expect(await checkDatabase(true)).toMatchObject([
       { status: 'failure', message },
@@ -121,6 +122,7 @@ test.each([
       noConnection,
       noConnection,
     ]);
+    server.close();
   },
 );
 

@@ -147,4 +147,6 @@ test('After five consecutive failures, commands are rejected without a call, exc
     'cache skipped',
   );
   expect(info).toHaveBeenCalledExactlyOnceWith('cache in use again');
+  for (let attempt = 0; attempt < 5; attempt += 1) await call(lost);
+  expect(warn).toHaveBeenCalledTimes(2);
 });

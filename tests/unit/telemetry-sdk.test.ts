@@ -1,7 +1,7 @@
 import { context, createTraceState, diag, metrics, propagation, TraceFlags, trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { log } from '#lib/log';
-import type { Telemetry } from '#lib/telemetry/port';
+import type { SpanOutcomes, Telemetry } from '#lib/telemetry/port';
 import { startTelemetry } from '#lib/telemetry/sdk';
 import { type OtlpReceiver, startOtlpReceiver } from '../harness/dependencies/otlp-receiver';
 import { stopAfterTest } from '../vitest/stop-after-all';
@@ -38,12 +38,14 @@ function start(variables: Readonly<Record<string, string>> = {}, settings = {}):
   return startTelemetry({ traces: true, metrics: true, ...settings });
 }
 
-const guard = (telemetry: Telemetry) =>
+/** Records a span with this outcome. Returns its ids. */
+const span = <S extends keyof SpanOutcomes>(telemetry: Telemetry, name: S, outcome: SpanOutcomes[S]) =>
   telemetry.withSpan(
-    'guard',
+    name,
     async () => telemetry.spanIds(),
-    () => 'passed',
+    () => outcome,
   );
+const guard = (telemetry: Telemetry) => span(telemetry, 'guard', 'passed');
 const points = (name: string) =>
   receiver
     .metrics()
@@ -103,9 +105,9 @@ test.each(texts)(
       ...{ traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: TraceFlags.SAMPLED },
       traceState: createTraceState('user=alice'),
     });
-    const span = trace.getTracer('next.js').startSpan('GET /users/alice', { attributes }, parent);
-    span.addEvent('alice').recordException(new Error('message of alice'));
-    span.setStatus({ code: 2, message: 'message of alice' }).end();
+    const started = trace.getTracer('next.js').startSpan('GET /users/alice', { attributes }, parent);
+    started.addEvent('alice').recordException(new Error('message of alice'));
+    started.setStatus({ code: 2, message: 'message of alice' }).end();
     await telemetry.flush();
     expect(receiver.spans()).toMatchObject([{ name, status: { code: 2 }, parentSpanId: 'b'.repeat(16) }]);
     expect(receiver.spans()[0]?.attributes).toStrictEqual(exported);
@@ -115,16 +117,8 @@ test.each(texts)(
 
 test('The recorded requests, cache calls, registrations and webhooks are exported as metrics', async () => {
   const telemetry = start();
-  await telemetry.withSpan(
-    'cache read',
-    async () => undefined,
-    () => 'hit',
-  );
-  await telemetry.withSpan(
-    'verify webhook',
-    async () => undefined,
-    () => 'rejected',
-  );
+  await span(telemetry, 'cache read', 'hit');
+  await span(telemetry, 'verify webhook', 'rejected');
   telemetry.recordRequest({ ...request, fields: { caller: 'existing' } });
   telemetry.recordRequest({ ...request, method: 'BREW', status: 405 });
   telemetry.recordRequest({ ...request, route: '/auth/v1/register', fields: { registered: 'created' } });
@@ -158,11 +152,7 @@ test('The recorded requests, cache calls, registrations and webhooks are exporte
 
 test('The age of the last verified webhook is exported after a webhook was verified, and a closed circuit breaker as 0', async () => {
   const telemetry = start();
-  await telemetry.withSpan(
-    'verify webhook',
-    async () => undefined,
-    () => 'verified',
-  );
+  await span(telemetry, 'verify webhook', 'verified');
   await telemetry.flush();
   expect(points('identity_link.webhook.last_verified.age')).toEqual([[expect.any(Number)]]);
   expect(points('identity_link.cache.breaker.open')).toEqual([[0]]);

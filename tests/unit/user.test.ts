@@ -7,7 +7,9 @@ import { BUILD_TIME_VALUES } from '../harness/build';
 
 const request = vi.hoisted(() => ({ headers: new Headers() }));
 vi.mock('next/headers', () => ({ headers: async () => request.headers }));
-vi.mock('#lib/user-id', () => ({ resolveUserId: async () => 'internal-id' }));
+vi.mock('#lib/user-id', () => ({
+  resolveUserId: async (_user: string, issuedAt?: number) => (issuedAt === 7 ? 'internal-id' : undefined),
+}));
 
 const info = vi.spyOn(log, 'info').mockReturnValue();
 const CONTEXT = { isAuthenticated: true, userId: 'internal-id', identityProviderUserId: 'user_1' };
@@ -22,17 +24,19 @@ beforeEach(() => {
 });
 
 test('requireUser() in a page with a session returns the context of the user and logs one line', async () => {
-  visit({ user: 'user_1' });
+  visit({ user: 'user_1', issuedAt: 7 });
   expect(await requireUser()).toEqual(CONTEXT);
   expect(info).toHaveBeenCalledExactlyOnceWith({ requestId: 'req-1', ms: expect.any(Number) }, 'user');
 });
 
-test('In a page without a session, getUser() returns undefined and logs the reason, and requireUser() redirects to the sign-in page', async () => {
+test('In a page without a session, getUser() returns undefined and logs the reason. requireUser() redirects to the sign-in page, also for a forgotten user', async () => {
   visit({ reason: 'signed-out' });
   expect(await getUser()).toBeUndefined();
   expect(info.mock.calls[0]?.[0]).toMatchObject({ reason: 'signed-out' });
   const path = `/sign-in?redirect_url=${encodeURIComponent('/projects?page=2&a=b')}`;
   const digest = expect.stringContaining(`;${path};`);
+  await expect(requireUser()).rejects.toEqual(expect.objectContaining({ digest }));
+  visit({ user: 'user_forgotten', issuedAt: 1 });
   await expect(requireUser()).rejects.toEqual(expect.objectContaining({ digest }));
 });
 

@@ -1,5 +1,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { receiveWebhook } from '#lib/webhook';
+import { enableTelemetry } from '#lib/log';
+import type { Telemetry } from '#lib/telemetry/port';
+import { limitWebhookBody, receiveWebhook } from '#lib/webhook';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
 /** The test vector of the Standard Webhooks libraries and of svix. */
@@ -74,6 +76,29 @@ describe('receiveWebhook', () => {
       expect(await receive({ signature: `${vector.signature} ${other}` })).toBe(verified);
     },
   );
+
+  test.each([
+    ['verified', {}],
+    ['rejected', { id: 'msg_other' }],
+  ])('The verification of a delivery is a span with the outcome %s', async (outcome, changes) => {
+    const spans: unknown[] = [];
+    const withSpan: Telemetry['withSpan'] = async (name, work, outcomeOf) => {
+      const result = await work();
+      spans.push([name, outcomeOf(result)]);
+      return result;
+    };
+    enableTelemetry(Object.create({ withSpan }));
+    await receive(changes);
+    expect(spans).toEqual([['verify webhook', outcome]]);
+  });
+
+  test('A body above 256 KiB is a 413, and a body that is not UTF-8 has an invalid signature', async () => {
+    const textOf = (body: string | Uint8Array<ArrayBuffer>) =>
+      limitWebhookBody(new Request('http://localhost/', { method: 'POST', body })).text();
+    expect(await textOf('x'.repeat(256 * 1024))).toHaveLength(256 * 1024);
+    await expect(textOf('x'.repeat(256 * 1024 + 1))).rejects.toMatchObject({ status: 413 });
+    await expect(textOf(Uint8Array.of(0xff))).rejects.toMatchObject({ status: 400, message: rejected });
+  });
 
   test('A delivery with an empty body and invalid headers gets the error for the empty body', async () => {
     expect(await receive({ payload: '', id: '', timestamp: 'x', signature: '' })).toBe('Missing body');

@@ -17,5 +17,5 @@ export default {
   dryRunTimeoutMinutes: 10,
   timeoutMS: 10_000,
   warnings: { slow: false },
-  thresholds: { high: 98, low: 95, break: 95 },
+  thresholds: { high: 95, low: 90, break: 90 },
 };

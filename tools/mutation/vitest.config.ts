@@ -5,7 +5,7 @@ const PROJECTS: readonly unknown[] = ['unit', 'in-process'];
 /** Time limits, in milliseconds, of a test that hangs because of a mutant. */
 const LIMITS = { testTimeout: 30_000, hookTimeout: 30_000, expect: { poll: { timeout: 5_000 } } };
 
-/** The tests that import lib/. The tests of the model (tests/model) are too slow to run for each mutant. */
+/** The tests that import lib/. The tests of tests/model are too slow to run for each mutant. */
 export default defineConfig({
   test: {
     projects: (base.test?.projects ?? []).flatMap((project) =>

@@ -1,0 +1,91 @@
+import { type NextFetchEvent, NextRequest, NextResponse } from 'next/server';
+import { expect, test, vi } from 'vitest';
+import { pageResponse } from '#lib/idp/page';
+import { log } from '#lib/log';
+
+const TOKEN = 'eyJh.eyJz.c2ln';
+const event: NextFetchEvent = Object.create(null);
+
+/** Passes a page request to the SDK, which `respond` replaces. Returns the response and the requests that the SDK got. */
+async function load(
+  path: string,
+  init: ConstructorParameters<typeof NextRequest>[1] = {},
+  respond: (call: number) => Promise<Response | undefined> = async () => NextResponse.next(),
+) {
+  const requests: NextRequest[] = [];
+  const sdk = (request: NextRequest) => respond(requests.push(request));
+  const response = await pageResponse(sdk, new NextRequest(`https://app.example${path}`, init), event);
+  const [first] = requests;
+  if (first === undefined) throw new Error('The SDK got no request');
+  return { response, requests, first };
+}
+
+test.each([
+  ['/a?__clerk_redirect_url=https://evil.example&b=c', '?b=c', '/a?b=c'],
+  ['/a?__clerk_handshake=text&b=c', '?b=c', '/a?b=c'],
+  [`/a?__clerk_handshake=${TOKEN}&__clerk_handshake=text&b=c`, '?b=c', '/a?b=c'],
+  [`/a?__clerk_handshake=${TOKEN}&b=c`, `?__clerk_handshake=${TOKEN}&b=c`, '/a?b=c'],
+  [`/a?b=${'c'.repeat(1_996)}`, `?b=${'c'.repeat(1_996)}`, '/'],
+  [`/a?b=${'c'.repeat(1_995)}`, `?b=${'c'.repeat(1_995)}`, `/a?b=${'c'.repeat(1_995)}`],
+])('The SDK and the page get only harmless parameters of a query: %s', async (given, search, path) => {
+  const { first } = await load(given);
+  expect(first.nextUrl.search).toBe(search);
+  expect(first.headers.get('x-identity-link-path')).toBe(path);
+});
+
+test.each([
+  ['authorization', `Bearer ${TOKEN}`, null],
+  ['x-clerk-auth-status', 'signed-in', null],
+  ['x-forwarded-host', 'app.example:443', 'app.example'],
+  ['x-forwarded-host', 'app.example:8080', 'app.example:8080'],
+  ['next-router-state-tree', 'x'.repeat(4_001), null],
+  ['next-router-state-tree', 'x'.repeat(4_000), 'x'.repeat(4_000)],
+  ['cookie', '__refresh_x=1; __clerk_handshake=text; a=b', 'a=b'],
+  ['cookie', `__clerk_handshake=${TOKEN}; __clerk_handshake_nonce=n`, undefined],
+])('The SDK gets the header %s of a page request only in a harmless form: %s', async (name, given, seen) => {
+  const { first } = await load('/a', { headers: { [name]: given } });
+  expect(first.headers.get(name)).toBe(seen === undefined ? given : seen);
+});
+
+test('The SDK does not redirect a POST to a page', async () => {
+  expect((await load('/a')).first.headers.get('sec-fetch-dest')).toBeNull();
+  const { first } = await load('/a', { method: 'POST' });
+  expect([first.method, first.headers.get('sec-fetch-dest')]).toEqual(['POST', 'empty']);
+});
+
+const cookies = (...names: string[]) => {
+  const response = NextResponse.next();
+  for (const name of names) response.headers.append('set-cookie', `${name}=1`);
+  return response;
+};
+const nonce = { headers: { cookie: '__clerk_handshake_nonce=n' } };
+
+test.each<[what: string, path: string, init: object, respond: () => Promise<Response | undefined>]>([
+  ['fails', '/a', {}, () => Promise.reject(new Error('failed'))],
+  ['returns no response', '/a', {}, async () => undefined],
+  ['sets no cookie for a nonce in the query', '/a?__clerk_handshake_nonce=n', {}, async () => cookies()],
+  ['sets only the redirect count', '/a', nonce, async () => cookies('__clerk_redirect_count')],
+])('If the SDK %s, the page is served without a session', async (_what, path, init, respond) => {
+  const warn = vi.spyOn(log, 'warn').mockReturnValue();
+  const served = NextResponse.next();
+  const { response, requests } = await load(path, init, async (call) => (call === 1 ? respond() : served));
+  const [, second] = requests;
+  expect(response).toBe(served);
+  expect(second?.url).toBe('https://app.example/a');
+  expect(second?.headers.get('sec-fetch-dest')).toBe('empty');
+  expect(second?.headers.has('cookie')).toBe(false);
+  warn.mockRestore();
+});
+
+test('The SDK is called once if it sets cookies for a nonce. Its response loses the headers that describe the session and the address', async () => {
+  const completed = cookies('__clerk_redirect_count', '__session');
+  for (const name of ['status', 'reason', 'message']) completed.headers.set(`x-clerk-auth-${name}`, 'x');
+  completed.headers.set('x-middleware-rewrite', 'https://app.example/a');
+  completed.headers.delete('x-middleware-next');
+  const { response, requests } = await load('/a', nonce, async () => completed);
+  expect(requests).toHaveLength(1);
+  expect(Object.fromEntries(response.headers)).toEqual({
+    'set-cookie': expect.any(String),
+    'x-middleware-next': '1',
+  });
+});

@@ -1,0 +1,117 @@
+import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { parseEnvironment, setEnvironment } from '#lib/env';
+import { authenticator } from '#lib/idp/session';
+import { readVerdict, signVerdict, VERDICT } from '#lib/idp/verdict';
+import { log } from '#lib/log';
+import { BUILD_TIME_VALUES } from '../harness/build';
+
+const TOKEN = 'eyJh.eyJz.c2ln';
+const event: NextFetchEvent = Object.create(null);
+const NOW = 1_000_000_000;
+
+/** Returns a response of the SDK's middleware, which passes these headers to the route. */
+const passing = (headers: Record<string, string>, own = {}) =>
+  NextResponse.next({ request: { headers: new Headers(headers) }, headers: own });
+const signedIn = (expiresAt?: number) =>
+  passing({
+    'x-clerk-auth-status': 'signed-in',
+    'x-clerk-auth-token': 'token',
+    'x-other': 'x',
+    [VERDICT]: signVerdict({ user: 'user_1', expiresAt }),
+  });
+
+/** Creates an authenticator whose SDK is a stub. */
+function authenticatorWith(respond: () => Promise<Response | undefined>) {
+  const sdk = vi.fn<NextMiddleware>(respond);
+  const authenticate = authenticator(sdk);
+  const url = 'https://app.example/users/v1/me?a=b';
+  const call = async (headers: Record<string, string> = { authorization: TOKEN, 'x-more': '1' }) =>
+    new Headers(
+      (await authenticate(new NextRequest(url), new Headers(headers), event)).map(([...pair]) => pair),
+    );
+  return { sdk, call, verdict: async () => readVerdict(await call()) };
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: NOW });
+  vi.spyOn(performance, 'now').mockImplementation(() => Date.now());
+  setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES }));
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+test('The SDK gets only the credential and the path of a request, and the route gets only the auth state', async () => {
+  const { sdk, call } = authenticatorWith(async () => signedIn());
+  const state = await call();
+  expect([...state.keys()].sort()).toEqual(['x-clerk-auth-status', 'x-clerk-auth-token', VERDICT]);
+  const [request] = sdk.mock.calls[0] ?? [];
+  expect(request?.url).toBe('https://app.example/users/v1/me');
+  expect(Object.fromEntries(request?.headers ?? [])).toEqual({
+    authorization: `Bearer ${TOKEN}`,
+    'sec-fetch-dest': 'empty',
+  });
+});
+
+test.each([
+  ['until its token expires', NOW / 1_000 + 30, 30_000, 30_001],
+  ['for at most 60 s', NOW / 1_000 + 300, 60_000, 60_001],
+])('A verified session is cached %s', async (_limit, expiresAt, cached, expired) => {
+  const { sdk, call } = authenticatorWith(async () => signedIn(expiresAt));
+  const first = await call();
+  vi.setSystemTime(NOW + cached);
+  expect([...(await call())]).toEqual([...first]);
+  expect(sdk).toHaveBeenCalledTimes(1);
+  await call({ authorization: `${TOKEN}x` });
+  expect(sdk).toHaveBeenCalledTimes(2);
+  vi.setSystemTime(NOW + expired);
+  await call();
+  expect(sdk).toHaveBeenCalledTimes(3);
+});
+
+test('A session without an expiry, or that has expired, is not cached', async () => {
+  for (const expiresAt of [undefined, NOW / 1_000, NOW / 1_000 - 1]) {
+    const { sdk, call } = authenticatorWith(async () => signedIn(expiresAt));
+    await call();
+    await call();
+    expect(sdk).toHaveBeenCalledTimes(2);
+  }
+});
+
+/** Number of warnings so far. Each is an hour later than the previous one, because warnings are limited to one a minute. */
+let hours = 0;
+test.each([
+  ['session-token-expired', 'session-token-expired', false],
+  ['x'.repeat(101), 'not-verified', false],
+  ['text of the client', 'not-verified', false],
+  ['', 'not-verified', false],
+  ['jwk-kid-mismatch', 'jwk-kid-mismatch', false],
+  ['jwk-failed-to-load', 'jwk-failed-to-load', true],
+  ['unexpected-error', 'unexpected-error', true],
+])(
+  'A rejection of the SDK with the reason "%s" has the reason %s and a warning: %s',
+  async (given, reason, warns) => {
+    vi.setSystemTime(NOW + 3_600_000 * ++hours);
+    const warn = vi.spyOn(log, 'warn').mockReturnValue();
+    const rejected = passing({ 'x-clerk-auth-status': 'signed-out' }, { 'x-clerk-auth-reason': given });
+    const { sdk, call } = authenticatorWith(async () => rejected);
+    const state = await call();
+    expect([state.get('x-clerk-auth-status'), readVerdict(state)]).toEqual(['signed-out', { reason }]);
+    expect(warn.mock.calls).toEqual(warns ? [[{ reason }, 'credential not verified']] : []);
+    await call();
+    expect(sdk).toHaveBeenCalledTimes(2);
+  },
+);
+
+test.each<[string, () => Promise<Response | undefined>]>([
+  ['rejects', () => Promise.reject(new Error('failed'))],
+  ['returns no response', async () => undefined],
+])('If the SDK %s, the request has no session, and the log has a warning', async (_what, respond) => {
+  vi.setSystemTime(NOW + 3_600_000 * ++hours);
+  const warn = vi.spyOn(log, 'warn').mockReturnValue();
+  expect(await authenticatorWith(respond).verdict()).toEqual({ reason: 'not-verified' });
+  const fields = { error: expect.objectContaining({ name: 'Error' }) };
+  expect(warn).toHaveBeenCalledExactlyOnceWith(fields, 'credential not verified');
+});
