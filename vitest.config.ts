@@ -29,8 +29,6 @@ export default defineConfig({
         test: {
           name: 'unit',
           ...common,
-          // A test of the model runs thousands of interleavings.
-          testTimeout: 120_000,
           include: ['tests/{unit,model}/*.test.ts'],
           setupFiles: [...common.setupFiles, 'tests/vitest/fresh-modules.ts'],
         },

@@ -189,7 +189,7 @@ async function measure(): Promise<string> {
   rows.push(['MB after the start / after the measurement', ...used]);
 
   const commit = execFileSync('git', ['describe', '--always', '--dirty'], { encoding: 'utf8' }).trim();
-  return `CPU time of the server process as a multiple of a bare Next.js route in a separate application (${empty.milliseconds.toFixed(2)} ms per request, ${Math.round(median(bareStarts))} ms to start). Behind an empty middleware, that route takes ${empty.ratios.join()}. The [tutorial](bench/baselines/tutorial) uses the SDK's middleware and \`auth()\`, a cached id and a Prisma upsert. `npm run bench`: median (minimum–maximum) of ${rounds} rounds with ${CONNECTIONS} connections, at commit ${commit} with Node.js ${process.version}.
+  return `CPU time of the server process as a multiple of a bare Next.js route in a separate application (${empty.milliseconds.toFixed(2)} ms per request, ${Math.round(median(bareStarts))} ms to start). Behind an empty middleware, that route takes ${empty.ratios.join()}. The [tutorial](bench/baselines/tutorial) uses the SDK's middleware and \`auth()\`, a cached id and a Prisma upsert. \`npm run bench\`: median (minimum–maximum) of ${rounds} rounds with ${CONNECTIONS} connections, at commit ${commit} with Node.js ${process.version}.
 
 ${rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n')}
 `;
