@@ -1,5 +1,6 @@
 import { vi } from 'vitest';
 import { variables } from '#lib/env';
+import { forgetModules } from './forget-modules';
 
 /**
  * Runs `npm run users` in this process, which is faster than in a new process. Returns its output and exit code. Only one
@@ -22,7 +23,7 @@ export async function runUsersCommand(
   process.argv = [...argv.slice(0, 2), ...args];
   try {
     // As in a new process, the command gets its own database and cache clients.
-    vi.resetModules();
+    forgetModules();
     const { runProgram } = await import('../../commands/command');
     const { createUsersProgram } = await import('../../commands/users/program');
     await runProgram(createUsersProgram());
