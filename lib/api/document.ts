@@ -16,8 +16,7 @@ const DESCRIPTION = [
     '`A-Z a-z 0-9 _ . : -`.',
   '`server-timing` states how the service processed the request. `cache` is the result of the cache lookup of the caller ' +
     '(`bypass`: the cache did not respond). `caller` and `registered` state whether the user of the session and the user in the ' +
-    'request were `created` or `existing`. If `registered` is `forgotten`, the user was not registered, because an operator has ' +
-    'deleted the user or has moved the user to another id.',
+    'request were `created` or `existing`. A user is `forgotten` if an operator has deleted it, or moved it to another id.',
   'The HTTP server, Next.js or the hosting platform can respond to any request with 400 (malformed request), 404 (no operation ' +
     'at this path, also with a trailing slash), 405 (another method), 408 (request incomplete after 10 s), 411 or 413 (body ' +
     'without a length or too large), 414 or 431 (URL or headers too large) or 417 (unknown `Expect`). Such a response has an ' +
@@ -28,10 +27,8 @@ type SchemaName = keyof typeof schemas;
 
 const SCHEMAS: Readonly<Record<SchemaName, string>> = {
   IdentityProviderUserId:
-    "The identity provider's id of a user. Case-sensitive, and white space is not trimmed. Well-formed Unicode without NUL, " +
-    'at most 255 characters (code points).',
-  InternalUserId:
-    'The internal id of a user, which never changes: a UUID in lower case, of version 7 if new.',
+    'An id of the identity provider. Case-sensitive, well-formed Unicode without NUL, at most 255 code points.',
+  InternalUserId: 'The internal id of a user, which never changes: a UUID, of version 7 if new.',
   RegisterUserRequest: 'The user to register. Other fields and the content type are ignored.',
   UserLink: 'The only link of an identity-provider user to an internal user.',
   AuthenticatedContext: 'The authenticated user of the request.',
@@ -124,11 +121,7 @@ const paths = {
         400: failure(
           'The body is invalid, and the message describes the problem.',
           'The request body must be JSON in UTF-8',
-          'The request body must be a JSON object',
           'identityProviderUserId must be a string',
-          'identityProviderUserId must not be empty',
-          'identityProviderUserId must have at most 255 characters',
-          'identityProviderUserId must be well-formed Unicode without NUL',
         ),
         401: shared('Unauthorized'),
         409: failure(
@@ -159,8 +152,7 @@ const paths = {
       },
       responses: {
         200: body(
-          'The event was verified and processed. A `user.created` with a `data.id` registered the user, unless `registered` in ' +
-            '`server-timing` is `forgotten`. Other events do not change users.',
+          'The event was verified and processed. Only a `user.created` with a `data.id` registers a user.',
           'Acknowledgment',
           { acknowledgment: { received: true, eventType: 'user.created' } },
         ),
@@ -226,11 +218,10 @@ const securitySchemes = {
     in: 'header',
     name: 'svix-signature',
     description:
-      'Standard Webhooks: one or more signatures, separated by spaces. One valid signature is sufficient. A signature is `v1,` ' +
-      'and the base64 of the HMAC-SHA256 with the signing secret over `svix-id`, `svix-timestamp` and the exact bytes of the ' +
-      'body, joined by dots. `svix-id` is the same in every delivery of a message. `svix-timestamp` is the time of the delivery ' +
-      'in whole seconds since 1970, at most 5 minutes from the clock of the service. The prefix `webhook-` is accepted too. ' +
-      '`svix-` takes precedence.',
+      'Standard Webhooks: signatures, separated by spaces, of which one must be valid. A signature is `v1,` and the base64 of ' +
+      'the HMAC-SHA256 with the signing secret over `svix-id`, `svix-timestamp` and the exact bytes of the body, joined by dots. ' +
+      '`svix-timestamp` is the time of the delivery in whole seconds since 1970, at most 5 minutes from the clock of the ' +
+      'service. The prefix `webhook-` is accepted too.',
   },
 };
 
@@ -258,10 +249,7 @@ export const openApiDocument = () => ({
           'the session token was issued or has moved the user to another id. The service checks the session before the body.',
         'Unauthorized',
       ),
-      PayloadTooLarge: failure(
-        'The body is too large. The limit applies to the received bytes, not to `content-length`.',
-        'Payload too large',
-      ),
+      PayloadTooLarge: failure('The body is too large.', 'Payload too large'),
       InternalServerError: failure(
         'An unexpected error, for example because the database is unavailable. The request can be repeated, even if the service ' +
           'has already registered a user.',
