@@ -5,9 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import nextEnv from '@next/env';
 import { beginShutdown, closeDependencies, isShuttingDown } from './lib/concurrency/shutdown-state';
-import { describeError } from './lib/errors/describe-error';
 import { rejectedStatus, rejection } from './lib/http/address';
-import { log } from './lib/log';
 
 /**
  * `npm start`: serves the production build. `-p` or PORT sets the port (default 3000), and `-H` sets the host name. On
@@ -69,15 +67,13 @@ function listener(request: IncomingMessage, response: ServerResponse): void {
     query,
     contentLength: request.headers['content-length'],
   });
-  if (status === undefined) {
-    handle(request, response).catch((error: unknown) => {
-      log.error({ error: describeError(error) }, 'Next.js failed');
-      response.destroy();
-    });
-    return;
-  }
-  const { headers, body } = rejection(status, request.headers['x-request-id']);
-  response.writeHead(status, headers).end(body);
+  const reject = (status: Parameters<typeof rejection>[0], error?: unknown) => {
+    const { headers, body } = rejection(status, request.headers['x-request-id'], error);
+    if (response.headersSent) response.destroy();
+    else response.writeHead(status, headers).end(body);
+  };
+  if (status === undefined) handle(request, response).catch((error: unknown) => reject(500, error));
+  else reject(status);
 }
 
 const limits = { requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS, connectionsCheckingInterval: 1_000 };

@@ -24,7 +24,7 @@ export async function rejectedActionStatus(request: NextRequest): Promise<400 | 
   if (id !== null && !ACTION_ID.test(id)) return 404;
   const origin = headers.get('origin');
   const forwarded = headers.get('x-forwarded-host')?.split(',')[0]?.trim();
-  const hosts = [forwarded, headers.get('host')].map((host) => host && withoutDefaultPort(host));
+  const hosts = [forwarded, headers.get('host')].map((host) => (host ? withoutDefaultPort(host) : undefined));
   if (origin !== null && !(URL.canParse(origin) && hosts.includes(new URL(origin).host))) return 400;
   return checkArguments(request).then(
     () => undefined,

@@ -47,7 +47,8 @@ test('The local stack starts on the port of -p and ends its output with the addr
     userId: row?.id,
     identityProviderUserId: created.stdout.trim(),
   });
-});
+  // `next dev` compiles two routes meanwhile.
+}, 120_000);
 
 test('After Ctrl-C, the local stack exits with 0 and leaves no process', async () => {
   if (stack.child.pid !== undefined) process.kill(-stack.child.pid, 'SIGINT');

@@ -70,7 +70,7 @@ const provocations: Readonly<Record<string, () => Promise<ParsedResponse>>> = {
   'GET /health/alive 200 alive': () => get('/health/alive'),
 };
 
-/** Without the examples of /health/ready and of a failing database, which other files check: health and database-outage. */
+/** Without the examples of /health/ready and of a failing database, which other files check: health, unit/health and database-outage. */
 const examples = DOCUMENTED.flatMap(({ method, pathname, status, examples }) =>
   Object.entries(examples).map(([name, body]) => {
     const key: string = `${method} ${pathname} ${status} ${name}`;

@@ -33,8 +33,10 @@ test('The show command finds a user by the internal or the provider id, and the 
   });
   expect(forgotten.stdout).toMatch(/This user no longer has a row or a cached id\.\n$/);
   expect(forgotten.stdout).not.toContain('@');
-  expect(await me(url, before)).toMatchObject({ status: 401, body: { message: 'Unauthorized' } });
-  await expect.poll(() => service.linesWith('"reason":"forgotten"')).toHaveLength(1);
+  const rejected = await me(url, before);
+  expect(rejected).toMatchObject({ status: 401, body: { message: 'Unauthorized' } });
+  const line = () => service.linesWith(rejected.headers.get('x-request-id') ?? '');
+  await expect.poll(line).toEqual([expect.stringContaining('"reason":"forgotten"')]);
   const caller = tokenFor(idp, 'user_calling');
   expect(await register(url, caller, { identityProviderUserId: id })).toMatchObject({
     status: 409,

@@ -1,11 +1,8 @@
-import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { BUILD_FOLDER } from '../harness/build';
 import { lockRow } from '../harness/dependencies/row-lock';
-import { connected, requestHead } from '../harness/raw-http';
+import { connected } from '../harness/raw-http';
 import { bearer, deliver, me, tokenFor, userCreated } from '../harness/requests';
 import { startDependencies, startServiceProcess } from '../harness/service';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
@@ -76,19 +73,6 @@ test('Each of 20 clients that sent a request before SIGTERM gets a response', as
   });
   process.kill(stopping.pid, 'SIGTERM');
   expect(new Set(await Promise.all(statuses))).toEqual(new Set(['HTTP/1.1 401']));
-  expect(await stopping.exited).toBe(0);
-});
-
-test('Downloads that clients have aborted do not delay the shutdown of the service', async () => {
-  const stopping = await start();
-  const [chunk] = readdirSync(`${BUILD_FOLDER}/static/chunks`).filter((name) => name.endsWith('.js'));
-  for (let index = 0; index < 20; index += 1) {
-    const client = await connected(stopping.url);
-    client.write(requestHead(`GET /_next/static/chunks/${chunk} HTTP/1.1`, {}));
-    await once(client, 'data');
-    client.destroy();
-  }
-  process.kill(stopping.pid, 'SIGTERM');
   expect(await stopping.exited).toBe(0);
 });
 

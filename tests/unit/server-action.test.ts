@@ -28,6 +28,7 @@ test.each([
   [{ origin: 'https://evil.example' }, 400],
   [{ origin: 'null' }, 400],
   [{ origin: 'file:///' }, 400],
+  [{ origin: 'file:///', 'x-forwarded-host': '' }, 400],
 ])('A POST to a page with the headers %j is rejected with the status: %s', async (headers, status) => {
   expect(await post(headers)).toBe(status);
 });

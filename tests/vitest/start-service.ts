@@ -28,5 +28,10 @@ export default async function setUp(project: TestProject): Promise<() => Promise
     environment,
     issuer: idp.issuer,
   });
-  return stop;
+  // Vitest only prints the error of a teardown, and exits with 0.
+  return () =>
+    stop().catch((error: unknown) => {
+      process.exitCode = 1;
+      throw error;
+    });
 }
