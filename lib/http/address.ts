@@ -5,7 +5,7 @@ import { log, requestIdOf, telemetry } from '../log';
  * A version segment, as in `/users/v1/me`, the health checks and the OpenAPI document. Below `/__clerk`, the local stack proxies
  * the provider's own API.
  */
-const API = /^(?!\/__clerk\/).*\/v\d+(?:\/|$)|^\/health\/|^\/openapi\.json$/;
+const API = /^(?!\/__clerk\/).*\/v\d+(?:\/|$)|^\/health\/|^\/openapi\.json\/?$/;
 
 /** Returns true for paths of the API, whose responses are JSON. Every other path is a page. */
 export const isApi = (pathname: string): boolean => API.test(pathname);
@@ -68,8 +68,8 @@ function isDecodable(pathname: string): boolean {
 
 /**
  * Returns the status of the rejection of a request, or undefined if Next.js may handle it. A route has one spelling. The number
- * of query parameters is limited because the time of Next.js grows with its square, and the size of the body because Next.js
- * logs the address of a request whose body it cannot buffer. Called by server.ts, and by the middleware because only the middleware runs on Vercel.
+ * of query parameters is limited because the time of Next.js grows with its square, and the declared size of the body because
+ * Next.js logs the address of a request whose body it cannot buffer. Called by server.ts, and by the middleware because only the middleware runs on Vercel.
  */
 export function rejectedStatus(request: RequestLine): keyof typeof REJECTIONS | undefined {
   const { method, pathname, query, contentLength } = request;

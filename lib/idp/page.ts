@@ -14,8 +14,6 @@ const HANDSHAKE_TOKEN = /^ey[\w-]+\.[\w-]+\.[\w-]+$/;
 /** With this header, the SDK does not redirect the browser to the provider. */
 const NO_REDIRECT = ['sec-fetch-dest', 'empty'] as const;
 const MAX_PATH_LENGTH = 2_000;
-/** Next.js may need 0.5 s to parse a longer router state. Without one, it renders the whole page. */
-const MAX_STATE_LENGTH = 4_000;
 
 const warn = rateLimitedWarning('session of a page not verified');
 
@@ -33,8 +31,6 @@ function sanitize(request: NextRequest): NextRequest {
   // Next.js compares this header with the origin of a server action, and the SDK redirects the browser back to this host.
   const forwarded = headers.get('x-forwarded-host');
   if (forwarded) headers.set('x-forwarded-host', withoutDefaultPort(forwarded));
-  if ((headers.get('next-router-state-tree')?.length ?? 0) > MAX_STATE_LENGTH)
-    headers.delete('next-router-state-tree');
   const cookies = parseCookies(headers).filter(
     ({ name, value }) =>
       !name.startsWith('__refresh') &&

@@ -172,6 +172,11 @@ test('A server action runs only with a known id, valid arguments and the origin 
   expect(await act('not-an-id')).toBe(404);
 });
 
+test('A router state above 4,000 characters is ignored', async () => {
+  const headers = { rsc: '1', 'next-router-state-tree': 'x'.repeat(4_001) };
+  expect((await send(`${service.url}/`, { headers })).status).toBe(200);
+});
+
 test('After these requests the service works, and its log contains no text of a client', async () => {
   expect((await me(service.url, token)).status).toBe(200);
   expect(service.linesWith('marker-of-the-test')).toEqual([]);

@@ -7,6 +7,7 @@ test.each([
   ['/notes/v12', true],
   ['/health/ready', true],
   ['/openapi.json', true],
+  ['/openapi.json/', true],
   ['/', false],
   ['/account', false],
   ['/notes/version1', false],
