@@ -10,8 +10,8 @@ import { forgetDeletedUser } from '../../events/forget-deleted-user';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { createTestDatabase } from '../harness/dependencies/database';
 import { SIGNING_SECRET } from '../harness/keys';
-import { events as profileEvents } from '../harness/profile-events';
 import { HOOK, signatureHeaders } from '../harness/requests';
+import { events as profileEvents } from './profile-events';
 
 /** Handles the event `test.event`. Writes a row, unless a test replaces the implementation. */
 const handle = vi.fn<(data: { id: string }, context: EventContext) => Promise<unknown>>();
