@@ -7,9 +7,8 @@ import { SIGNING_SECRET } from '../tests/harness/keys';
 import { LIVE_KEYS, startDependencies, type TestDependencies } from '../tests/harness/service';
 import { startDedicatedPostgres } from '../tools/dedicated-postgres';
 import { CONNECTIONS, cpuPerRequest } from './load';
-import { residentMegabytes } from './proc';
 import { type BenchRequest, cacheHit, hello, SCENARIOS, usersFrom } from './requests';
-import { type Application, build, cpuMilliseconds, type Server, start } from './servers';
+import { type Application, build, cpuMilliseconds, residentMegabytes, type Server, start } from './servers';
 
 /**
  * `npm run bench`: measures the CPU time of this service beside that of the baselines, and writes the table in README.md.
@@ -152,7 +151,7 @@ async function measure(): Promise<string> {
     );
     const users = usersFrom(ids, idp);
     const server = await startServer(application, cacheHit(users));
-    compared.push({ application, users, server, memory: residentMegabytes(server.pid) });
+    compared.push({ application, users, server, memory: residentMegabytes(server) });
   }
   const rows = [
     ['', ...applications.map(({ title }) => title)],
@@ -170,7 +169,7 @@ async function measure(): Promise<string> {
     database.takeStatements();
   }
   const used = compared.map(({ server, memory }) =>
-    [memory, residentMegabytes(server.pid)].map((megabytes) => Math.round(megabytes)).join(' / '),
+    [memory, residentMegabytes(server)].map((megabytes) => Math.round(megabytes)).join(' / '),
   );
 
   console.log('measuring: start');

@@ -75,3 +75,7 @@ export const cpuMilliseconds = ({ pid }: Server): number =>
     .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'))
     // The first field is the CPU time in nanoseconds.
     .reduce((sum, schedstat) => sum + Number(schedstat.split(' ')[0]) / 1e6, 0);
+
+/** Returns the resident memory of a process in MiB. */
+export const residentMegabytes = ({ pid }: Server): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
