@@ -12,8 +12,8 @@ type Handler = (
 const ROUTES = /^\/(?:auth\/v1\/register|webhooks\/idp\/v1\/user-created)\/?$/;
 
 /**
- * Replaces `clerkMiddleware` and takes the same handler and options. Accepts each spelling of a bearer token, verifies sessions with
- * CLERK_JWT_KEY if it is set, and does not call your handler for the routes of identity-link.
+ * Replaces `clerkMiddleware` and takes the same handler and options. Accepts each spelling of a bearer token, verifies sessions
+ * with CLERK_JWT_KEY if it is set, and does not call your handler for the routes of identity-link.
  */
 export function withIdentityLink(handler?: Handler, options?: ClerkMiddlewareOptions): NextMiddleware {
   // In environment files of containers, a line break is often the two characters `\n`.
