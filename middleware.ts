@@ -65,8 +65,7 @@ const handle: NextMiddleware = async (request, event) => {
   const { method, nextUrl, headers } = request;
   const rejected = rejectedStatus({
     method,
-    // Next.js serves `/_next/data/…` as an alias of a route, and marks it with this header.
-    pathname: headers.has('x-nextjs-data') ? `/_next/data${nextUrl.pathname}` : nextUrl.pathname,
+    pathname: nextUrl.pathname,
     query: nextUrl.search.slice(1),
     contentLength: headers.get('content-length'),
   });

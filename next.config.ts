@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import type { NextConfig } from 'next';
 import { PHASE_PRODUCTION_BUILD } from 'next/constants.js';
 
@@ -18,7 +18,34 @@ const securityHeaders = {
   'strict-transport-security': 'max-age=31536000',
 };
 
+/**
+ * Lists the pages and routes of app/ as `page <pattern of the path>`, in the order in which Next.js tries them. In reverse
+ * alphabetical order, a literal segment precedes `([`, which matches one segment, and that precedes `(.`, which matches several.
+ */
+function appFiles(): string {
+  const files = readdirSync('app', { recursive: true, encoding: 'utf8' });
+  return files
+    .flatMap((file) => {
+      const [, folder, kind] = /^(.*)\/(page|route)\.[jt]sx?$/.exec(`/${file.replaceAll('\\', '/')}`) ?? [];
+      if (folder === undefined) return [];
+      // Groups `(name)` and slots `@name` are not part of the path.
+      const segments = folder.split('/').filter((segment) => !/^(?:\((?!\.)|@|$)/.test(segment));
+      const patterns = segments.map((segment) => {
+        if (segment.startsWith('[[')) return '(?:/.+)?';
+        if (segment.startsWith('[...')) return '/(.+)';
+        if (segment.startsWith('[')) return '/([^/]+)';
+        return `/${segment.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}`;
+      });
+      return [{ kind, pattern: patterns.join('') }];
+    })
+    .sort((one, other) => (one.pattern < other.pattern ? 1 : -1))
+    .map(({ kind, pattern }) => `${kind} ${pattern}`)
+    .join('\n');
+}
+
 const config: NextConfig = {
+  // By default, Next.js hides the state of the router and the prefix of `/_next/data/…` from the middleware.
+  skipProxyUrlNormalize: true,
   poweredByHeader: false,
   reactStrictMode: true,
   // Disables the image optimizer, because its endpoint fetches and logs any URL that a client sends. No page uses the
@@ -51,6 +78,7 @@ const config: NextConfig = {
     fallback: [
       { source: '/:path((?:.+/)?v\\d+(?:/.*)?)', destination: '/api-not-found' },
       { source: '/health/:path*', destination: '/api-not-found' },
+      { source: '/.well-known/:path*', destination: '/api-not-found' },
     ],
   }),
   headers: async () => [
@@ -65,5 +93,6 @@ export default function configure(phase: string): NextConfig {
       'A build for deployment must not find .env.local, because the deployment would contain its values. Remove the file.',
     );
   }
-  return config;
+  // A build inlines the list into lib/http/address.ts. `next dev` needs a restart to see a new file.
+  return { ...config, env: { APP_FILES: appFiles() } };
 }

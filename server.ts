@@ -32,10 +32,6 @@ const SHUTDOWN_MS = 9_000;
 /** Time after SIGTERM in which the process still accepts connections. Each response closes its connection. */
 const DRAIN_MS = 1_000;
 
-/** Next.js may need 0.5 s to parse a longer router state. Without one, it renders the whole page. */
-const MAX_STATE_LENGTH = 4_000;
-const ROUTER_STATE = 'next-router-state-tree';
-
 const projectFolder = path.dirname(import.meta.dirname);
 const buildFolder = path.resolve(process.env['NEXT_DIST_DIR'] ?? import.meta.dirname);
 
@@ -63,7 +59,6 @@ const responses = new Set<ServerResponse>();
 function listener(request: IncomingMessage, response: ServerResponse): void {
   responses.add(response.once('close', () => responses.delete(response)));
   if (isShuttingDown()) response.shouldKeepAlive = false;
-  if ((request.headers[ROUTER_STATE]?.length ?? 0) > MAX_STATE_LENGTH) delete request.headers[ROUTER_STATE];
   const { method = '', url = '' } = request;
   const [pathname = '', query = ''] = url.split(/\?(.*)/s, 2);
   const status = rejectedStatus({

@@ -1,14 +1,29 @@
 import { describeError } from '../errors/describe-error';
 import { log, requestIdOf, telemetry } from '../log';
 
-/**
- * A version segment, as in `/users/v1/me`, the health checks and the OpenAPI document. Below `/__clerk`, the local stack proxies
- * the provider's own API.
- */
-const API = /^(?!\/__clerk\/).*\/v\d+(?:\/|$)|^\/health\/|^\/openapi\.json\/?$/;
+/** The pages and routes of app/, in the order in which Next.js tries them. next.config.ts sets the variable in a build. */
+const FILES = (process.env['APP_FILES'] ?? '')
+  .split('\n')
+  .filter(Boolean)
+  .map((line) => {
+    const [kind, pattern] = line.split(' ');
+    return { isRoute: kind === 'route', path: new RegExp(`^${pattern}/?$`) };
+  });
 
-/** Returns true for paths of the API, whose responses are JSON. Every other path is a page. */
-export const isApi = (pathname: string): boolean => API.test(pathname);
+/**
+ * Paths without a file that belong to the API: a version segment, as in `/users/v1/me`, the health checks, the OpenAPI document
+ * and well-known addresses. Below `/__clerk`, the local stack proxies the provider's own API.
+ */
+const API = /^(?!\/__clerk\/).*\/v\d+(?:\/|$)|^\/(?:health|\.well-known)\/|^\/openapi\.json\/?$/;
+
+/**
+ * Returns true for paths of the API, whose responses are JSON. Every other path is a page. If app/ has a file for the path, its
+ * kind decides. Throws for a path that cannot be decoded.
+ */
+export function isApi(pathname: string): boolean {
+  const decoded = decodeURIComponent(pathname);
+  return FILES.find(({ path }) => path.test(decoded))?.isRoute ?? API.test(decoded);
+}
 
 /** Paths that Next.js would serve as another spelling of a route, and its internal paths. */
 const ALIAS =

@@ -68,10 +68,10 @@ export function readVerdict(headers: Pick<Headers, 'get'>): Verdict {
 }
 
 /**
- * Throws for a path without a version segment (`/v1/`), so that its guarded route responds with a 500. The middleware treats the
- * path as a page, and does not check the origin of a page's cookies.
+ * Throws if the middleware treated the path of a guarded route as a page, so that the route responds with a 500, because the
+ * origin of a page's cookies is not checked. This happens to a new file under `next dev`.
  */
 export function rejectPage(headers: Pick<Headers, 'get'>): void {
   if (headers.get(PAGE_PATH) !== null)
-    throw new Error('The path of a guarded route needs a version segment, as in /notes/v1/notes');
+    throw new Error('The middleware does not know this route. Restart `npm run dev`.');
 }

@@ -171,6 +171,22 @@ describe('Pages', () => {
     expect([posted.isPassed, posted.response.headers.get('location')]).toEqual([true, null]);
   });
 
+  const STATE = 'next-router-state-tree';
+  const shown = ['', { children: ['docs', { children: ['__PAGE__', {}] }] }, null, null, 16];
+  test.each([
+    [JSON.stringify(shown), true],
+    [JSON.stringify(['', { children: [['slug', 'a', 'd', null], {}, ['/a', ''], 'refetch'] }]), true],
+    ['[]', false],
+    ['%', false],
+    ['["",{"__proto__":["",{}]}]', false],
+    ['["",{"\\u005f_proto__":["",{}]}]', false],
+    ['["",{"a":1}]', false],
+    [JSON.stringify(['x'.repeat(4_000), {}]), false],
+  ])('A page gets only a router state that Next.js accepts: %.60s', async (state, isPassed) => {
+    const { headers } = await at('/docs', { rsc: '1', [STATE]: encodeURI(state) });
+    expect(headers.has(STATE)).toBe(isPassed);
+  });
+
   test.each(['?__clerk_handshake=not-a-token', '?__clerk_handshake=eyJh.eyJz.c2ln'])(
     'A forged handshake serves the page without a session, or redirects to the provider: %s',
     async (query) => {
@@ -192,7 +208,6 @@ describe('Rejections', () => {
   test.each<[number, string, Record<string, string>, object]>([
     [400, `/?${'a&'.repeat(101)}`, {}, {}],
     [404, '/users/v1/me/', {}, {}],
-    [404, '/users/v1/me', { 'x-nextjs-data': '1' }, {}],
     [411, '/', { 'next-action': '7f'.repeat(21) }, { method: 'POST' }],
     [413, '/auth/v1/register', { 'content-length': '1048577' }, { method: 'POST' }],
     [404, '/', { ...action, 'next-action': '\x1b[31mred' }, { method: 'POST', body: '[]' }],

@@ -12,12 +12,41 @@ test.each([
   ['/account', false],
   ['/notes/version1', false],
   ['/healthy', false],
+  ['/.well-known/x', true],
   ['/openapi.json/x', false],
   ['/x/openapi.json', false],
   ['/x/health/ready', false],
   ['/__clerk/v1/client', false],
 ])('isApi() returns whether a path is an API path: %s, %s', (pathname, expected) => {
   expect(isApi(pathname)).toBe(expected);
+});
+
+test('The first file of app/ that matches a path decides whether isApi() returns true', async () => {
+  const files = [
+    'route /projects/v1/list',
+    'page /projects/([^/]+)/([^/]+)',
+    'page /p/([^/]+)',
+    'route /plain',
+    'page /docs(?:/.+)?',
+    'route /([^/]+)/v1/notes',
+    'page ',
+  ];
+  vi.stubEnv('APP_FILES', files.join('\n'));
+  vi.resetModules();
+  const address = await import('#lib/http/address');
+  vi.unstubAllEnvs();
+  const api = ['/projects/v1/list', '/plain', '/plain/', '/acme/v1/notes', '/unknown/v1', '/health/x'];
+  const pages = [
+    '/projects/v1/edit',
+    '/p/v1',
+    '/p/v1/',
+    '/docs',
+    '/docs/v1/notes',
+    '/docs/v1/%C3%BC',
+    '/',
+    '/unknown',
+  ];
+  expect([...api, ...pages].filter(address.isApi)).toEqual(api);
 });
 
 const statusOf = (pathname: string, { method = 'GET', query = '', contentLength = '' } = {}) =>

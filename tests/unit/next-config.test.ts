@@ -1,22 +1,47 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { PHASE_PRODUCTION_BUILD, PHASE_PRODUCTION_SERVER } from 'next/constants';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import configure from '../../next.config';
 
-describe('A build for deployment', () => {
+describe('A build', () => {
   const project = process.cwd();
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'next-config-test-'));
+  let folder: string;
+  const files = [
+    'page.tsx',
+    '(marketing)/p/[slug]/page.tsx',
+    'p/v1.0/route.ts',
+    'p/[slug]/v1/[...rest]/route.ts',
+    'p/[slug]/v1/[id]/route.ts',
+    '@modal/docs/[[...path]]/page.jsx',
+    'docs/layout.tsx',
+  ];
   beforeEach(() => {
+    folder = mkdtempSync(path.join(os.tmpdir(), 'next-config-test-'));
     process.chdir(folder);
     vi.stubEnv('VERCEL', '1');
+    for (const file of files) {
+      mkdirSync(path.dirname(`app/${file}`), { recursive: true });
+      writeFileSync(`app/${file}`, '');
+    }
   });
   afterEach(() => {
     process.chdir(project);
     rmSync(folder, { recursive: true, force: true });
     vi.unstubAllEnvs();
+  });
+
+  test('A build lists the pages and routes of app/ in the order in which Next.js tries them', () => {
+    expect(configure(PHASE_PRODUCTION_BUILD).env?.['APP_FILES']?.split('\n')).toEqual([
+      'route /p/v1\\.0',
+      'route /p/([^/]+)/v1/([^/]+)',
+      'route /p/([^/]+)/v1/(.+)',
+      'page /p/([^/]+)',
+      'page /docs(?:/.+)?',
+      'page ',
+    ]);
   });
 
   test('A build with a .env.local file fails on Vercel, because the deployed functions would contain the file, and succeeds elsewhere', () => {

@@ -1,8 +1,6 @@
-import { readdirSync } from 'node:fs';
 import { notFound } from 'next/navigation';
 import { NextRequest } from 'next/server';
 import { beforeEach, expect, test, vi } from 'vitest';
-import { isApi } from '#lib/http/address';
 import { HttpError } from '#lib/http/error';
 import { json, type RouteContext, type RouteHandler, route } from '#lib/http/route';
 import { addLogFields, enableTelemetry, log } from '#lib/log';
@@ -127,11 +125,3 @@ test('Telemetry gets the method, route, status, duration and log fields of a req
     }),
   );
 });
-
-const files = readdirSync('app', { recursive: true, encoding: 'utf8' });
-test.each(files.filter((file) => /(?:^|\/)route\.ts$/.test(file) && !file.startsWith('api-not-found')))(
-  'The path of app/%s is an API path, so the middleware checks the origin of session cookies',
-  (file) => {
-    expect(isApi(`/${file.replace(/\/route\.ts$/, '')}`)).toBe(true);
-  },
-);
