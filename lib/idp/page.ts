@@ -2,6 +2,7 @@ import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } f
 import { withTimeout } from '../concurrency/attempts';
 import { describeError } from '../errors/describe-error';
 import { withoutDefaultPort } from '../http/address';
+import { dropInvalidRouterState } from '../http/router-state';
 import { rateLimitedWarning } from '../log';
 import { clientHeaders, cookieHeader, parseCookies } from './credential';
 import { PAGE_PATH } from './verdict';
@@ -25,9 +26,12 @@ function sanitize(request: NextRequest): NextRequest {
   const url = new URL(request.url);
   const headers = clientHeaders(request.headers);
   url.searchParams.delete('__clerk_redirect_url');
+  // Next.js adds this parameter to the requests of its router.
+  url.searchParams.delete('_rsc');
   if (!url.searchParams.getAll('__clerk_handshake').every((token) => HANDSHAKE_TOKEN.test(token)))
     url.searchParams.delete('__clerk_handshake');
   headers.delete('authorization');
+  dropInvalidRouterState(headers);
   // Next.js compares this header with the origin of a server action, and the SDK redirects the browser back to this host.
   const forwarded = headers.get('x-forwarded-host');
   if (forwarded) headers.set('x-forwarded-host', withoutDefaultPort(forwarded));
