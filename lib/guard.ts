@@ -1,16 +1,10 @@
 import type { NextRequest } from 'next/server';
+import type { AuthenticatedContext } from './api/schemas';
 import { HttpError } from './http/error';
 import { type RouteContext, type RouteHandler, route } from './http/route';
 import { readVerdict, rejectPage } from './idp/verdict';
 import { addLogFields, withSpan } from './log';
 import { resolveUserId } from './user-id';
-
-/** The authenticated user of a request (docs/contract.md, 2.2). `userId` is the internal id. */
-export interface AuthenticatedContext {
-  readonly isAuthenticated: true;
-  readonly userId: string;
-  readonly identityProviderUserId: string;
-}
 
 async function contextOf(headers: Pick<Headers, 'get'>): Promise<AuthenticatedContext | undefined> {
   const verdict = await readVerdict(headers);

@@ -1,6 +1,7 @@
 import { headers } from 'next/headers';
 import { cache } from 'react';
-import { type AuthenticatedContext, resolveContext } from './guard';
+import type { AuthenticatedContext } from './api/schemas';
+import { resolveContext } from './guard';
 import { redirectToSignIn } from './idp/sign-in';
 import { logUserLookup } from './log';
 

@@ -1,5 +1,6 @@
 import { Webhook } from 'svix';
 import { isIdentityProviderUserId } from './api/input';
+import type { Acknowledgment } from './api/schemas';
 import { limitBody, parseJson } from './http/body';
 import { HttpError } from './http/error';
 import { addLogFields, withSpan } from './log';
@@ -25,12 +26,6 @@ export interface Delivery {
 
 /** Handlers by event type. A handler throws an HttpError 400 for invalid data. */
 export type EventHandlers = Readonly<Record<string, (data: unknown, delivery: Delivery) => Promise<unknown>>>;
-
-/** Body of the 200 response (docs/contract.md, 2.5). */
-export interface Acknowledgment {
-  readonly received: true;
-  readonly eventType: string;
-}
 
 /** A message id without dots, because dots separate the id, the timestamp and the body in the signed text. */
 const MESSAGE_ID = /^[\w:-]{1,255}$/;

@@ -15,31 +15,30 @@ type ValidationResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly Issue[] };
 
-const MAX_LENGTH = 255;
-
-/** Returns what is wrong with an identity-provider user id, or undefined for a valid id (docs/contract.md, 2.7). */
-function problemOf(id: unknown): string | undefined {
-  if (typeof id !== 'string') return 'must be a string';
-  if (id === '') return 'must not be empty';
-  // Counts code points. The first comparison avoids the count for a long text.
-  if (id.length > 2 * MAX_LENGTH || [...id].length > MAX_LENGTH)
-    return `must have at most ${MAX_LENGTH} characters`;
-  // `isWellFormed()` does not compile in an application that copies this code and has the library ES2022.
-  return /[\0\uD800-\uDFFF]/u.test(id) ? 'must be well-formed Unicode without NUL' : undefined;
+/**
+ * Returns what is wrong with a value that must be a text. Returns undefined for a non-empty string of at most `maxLength` code
+ * points that PostgreSQL and JSON can represent: well-formed Unicode without NUL.
+ */
+export function textProblem(value: unknown, maxLength: number): string | undefined {
+  if (typeof value !== 'string') return 'must be a string';
+  if (value === '') return 'must not be empty';
+  // The first comparison avoids the count of code points for a long text.
+  if (value.length > 2 * maxLength || [...value].length > maxLength)
+    return `must have at most ${maxLength} characters`;
+  return /[\0\uD800-\uDFFF]/u.test(value) ? 'must be well-formed Unicode without NUL' : undefined;
 }
 
-/** Returns true for a non-empty string of at most 255 code points that PostgreSQL and JSON can represent. */
-export const isIdentityProviderUserId = (id: unknown): id is string => problemOf(id) === undefined;
+/** Maximum number of code points of an identity-provider user id. */
+export const MAX_ID_LENGTH = 255;
 
-/** Body of `POST /auth/v1/register` (docs/contract.md, 2.3). */
-export interface RegisterUserRequest {
-  readonly identityProviderUserId: string;
-}
+/** Returns true for an id in the format of docs/contract.md, 2.7. */
+export const isIdentityProviderUserId = (id: unknown): id is string =>
+  textProblem(id, MAX_ID_LENGTH) === undefined;
 
 const invalid = (message: string) => ({ issues: [{ message }] });
 
-/** Schema of the body of `POST /auth/v1/register`. Ignores unknown fields, and does not change the id. */
-export const RegisterUserRequest: Schema<unknown, RegisterUserRequest> = {
+/** Schema of the body of `POST /auth/v1/register` (docs/contract.md, 2.3). Ignores unknown fields, and does not change the id. */
+export const RegisterUserRequest: Schema<unknown, { readonly identityProviderUserId: string }> = {
   '~standard': {
     validate(body) {
       if (typeof body !== 'object' || body === null || Array.isArray(body))
@@ -47,7 +46,7 @@ export const RegisterUserRequest: Schema<unknown, RegisterUserRequest> = {
       const id: unknown = Reflect.get(body, 'identityProviderUserId');
       return isIdentityProviderUserId(id)
         ? { value: { identityProviderUserId: id } }
-        : invalid(`identityProviderUserId ${problemOf(id)}`);
+        : invalid(`identityProviderUserId ${textProblem(id, MAX_ID_LENGTH)}`);
     },
   },
 };

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { MAX_ID_LENGTH } from './input';
 import { text } from './text';
 
 /*
@@ -8,18 +9,15 @@ import { text } from './text';
  */
 
 /** The id of a user at the identity provider: 1 to 255 code points, case-sensitive and not trimmed. */
-export const IdentityProviderUserId = text('identityProviderUserId', 255);
+export const IdentityProviderUserId = text('identityProviderUserId', MAX_ID_LENGTH);
 
 /** An internal user id as the database returns it. New ids have UUID version 7. Imported rows may have another version. */
 export const InternalUserId = z
   .string()
   .check(z.regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/));
 
-/** Body of `POST /auth/v1/register` (docs/contract.md, 2.3). */
-export const RegisterUserRequest = z.object(
-  { identityProviderUserId: IdentityProviderUserId },
-  'The request body must be a JSON object',
-);
+/** Body of `POST /auth/v1/register` in the API documentation. Routes parse it with the schema in lib/api/input.ts. */
+export const RegisterUserRequest = z.object({ identityProviderUserId: IdentityProviderUserId });
 
 /** The link of an identity-provider user to an internal user (docs/contract.md, 4.1). `POST /auth/v1/register` returns it. */
 export const UserLink = z.object({
