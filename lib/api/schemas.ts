@@ -3,8 +3,7 @@ import { MAX_ID_LENGTH } from './input';
 import { text } from './text';
 
 /*
- * Schemas of requests and responses. Routes parse requests with these schemas. The TypeScript types of responses are inferred
- * from the schemas. The descriptions for readers of the API documentation are in lib/api/document.ts, because a process that
+ * Schemas of requests and responses. The TypeScript types are inferred from the schemas. The descriptions for readers of the API documentation are in lib/api/document.ts, because a process that
  * serves requests does not need the descriptions.
  */
 

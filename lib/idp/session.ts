@@ -5,7 +5,7 @@ import { withTimeout } from '../concurrency/attempts';
 import { environment } from '../env';
 import { describeError } from '../errors/describe-error';
 import { rateLimitedWarning } from '../log';
-import { type Credential, extractCredential } from './credential';
+import { type Credential, extractCredential, type NoCredential } from './credential';
 import { readVerdict, signVerdict, VERDICT } from './verdict';
 
 /** Time limit of a verification. Without IDP_JWT_KEY, the SDK gets the public keys from the provider. */
@@ -61,6 +61,8 @@ export function authenticator(sdk: NextMiddleware) {
     ttlResolution: 0,
     perf: { now: () => Date.now() },
   });
+  /** The states of requests without a credential, which differ only in the reason. Each is signed once. */
+  const withoutCredential = new Map<NoCredential, AuthState>();
 
   async function verify(request: NextRequest, { header, value }: Credential, event: NextFetchEvent) {
     const { origin, pathname } = request.nextUrl;
@@ -74,7 +76,11 @@ export function authenticator(sdk: NextMiddleware) {
   return async (request: NextRequest, headers: Headers, event: NextFetchEvent): Promise<AuthState> => {
     const parties = environment().IDP_AUTHORIZED_PARTIES ?? [];
     const credential = extractCredential(request.method, headers, parties);
-    if (typeof credential === 'string') return signedOut(credential);
+    if (typeof credential === 'string') {
+      const state = withoutCredential.get(credential) ?? signedOut(credential);
+      withoutCredential.set(credential, state);
+      return state;
+    }
     const key = hash('sha256', JSON.stringify(credential));
     const cached = verified.get(key);
     if (cached) return cached;
