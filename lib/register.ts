@@ -22,6 +22,10 @@ export function outcomeOf(registration: Registration | undefined): 'created' | '
  */
 const DEADLINE_MS = 8_000;
 
+/** Calls `work`, again after a lost race against another transaction. Rejects with the error of the last call, or after 8 s. */
+export const withinRegistrationTime = <T>(work: () => Promise<T>): Promise<T> =>
+  withTimeout(DEADLINE_MS, retryOnConflict(work));
+
 async function findOrCreate(
   identityProviderUserId: string,
   issuedAt: number | undefined,
@@ -52,9 +56,6 @@ export const registerByIdentityProviderUserId = (
 ): Promise<Registration | undefined> =>
   withSpan(
     'register',
-    () => {
-      const registration = retryOnConflict(() => findOrCreate(identityProviderUserId, issuedAt));
-      return withTimeout(DEADLINE_MS, registration);
-    },
+    () => withinRegistrationTime(() => findOrCreate(identityProviderUserId, issuedAt)),
     outcomeOf,
   );

@@ -1,6 +1,6 @@
 import { singleFlight } from './concurrency/single-flight';
-import { cacheUserId, readCachedUserId } from './linking/user-id-cache';
-import { addLogFields, withSpan } from './log';
+import { cacheId, readCachedId } from './linking/id-cache';
+import { addLogFields } from './log';
 import { registerByIdentityProviderUserId } from './register';
 
 interface Resolved {
@@ -13,23 +13,15 @@ async function readOrRegister(
   identityProviderUserId: string,
   issuedAt: number | undefined,
 ): Promise<Resolved | undefined> {
-  const cached = await withSpan(
-    'cache read',
-    () => readCachedUserId(identityProviderUserId),
-    ({ outcome }) => outcome,
-  );
-  if (cached.outcome === 'hit') return { userId: cached.userId, cache: 'hit' };
+  const cached = await readCachedId('user', identityProviderUserId);
+  if (cached.outcome === 'hit') return { userId: cached.id, cache: 'hit' };
   const registration = await registerByIdentityProviderUserId(identityProviderUserId, issuedAt);
   if (registration === undefined) return undefined;
   const { userId, created } = registration;
   const caller = created ? 'created' : 'existing';
   // Writing to a cache that has just failed would make this request wait a second time.
   if (cached.outcome === 'error') return { userId, cache: 'bypass', caller };
-  await withSpan(
-    'cache write',
-    () => cacheUserId(identityProviderUserId, userId),
-    (outcome) => outcome,
-  );
+  await cacheId('user', identityProviderUserId, userId);
   return { userId, cache: 'miss', caller };
 }
 

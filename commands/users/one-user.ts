@@ -4,8 +4,8 @@ import { InternalUserId } from '#lib/api/schemas';
 import { retry, TransientError } from '#lib/concurrency/retry';
 import { parseEnvironmentSubset, variables } from '#lib/env';
 import { listUsersById } from '#lib/idp/backend-api';
+import { readCachedId } from '#lib/linking/id-cache';
 import { forgottenUntil } from '#lib/linking/links';
-import { readCachedUserId } from '#lib/linking/user-id-cache';
 import { asTransientError } from '#lib/users/database-error';
 import { exportUser } from '#lib/users/export';
 import { type ForgetResult, forget, remember } from '#lib/users/forget';
@@ -52,14 +52,14 @@ function createdAt(userId: string): string {
 
 async function describeCache(identityProviderUserId: string, userId: string | undefined): Promise<string> {
   const cached = await retry(RETRY, async () => {
-    const result = await readCachedUserId(identityProviderUserId);
+    const result = await readCachedId('user', identityProviderUserId);
     if (result.outcome === 'error') throw new TransientError('The cache does not respond');
     return result;
   }).catch(() => undefined);
   if (cached === undefined) return 'does not respond';
   if (cached.outcome !== 'hit') return 'no entry';
-  if (cached.userId === userId) return 'contains the internal id';
-  return `CONTAINS ${userId === undefined ? 'AN ID, BUT THE USER IS NOT LINKED' : 'ANOTHER ID'}: ${cached.userId}`;
+  if (cached.id === userId) return 'contains the internal id';
+  return `CONTAINS ${userId === undefined ? 'AN ID, BUT THE USER IS NOT LINKED' : 'ANOTHER ID'}: ${cached.id}`;
 }
 
 const findAtProvider = async (identityProviderUserId: string) =>

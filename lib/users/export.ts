@@ -1,6 +1,6 @@
 import { TransientError } from '../concurrency/retry';
+import { readCachedId } from '../linking/id-cache';
 import { forgottenUntil } from '../linking/links';
-import { readCachedUserId } from '../linking/user-id-cache';
 import { database } from '../storage/database';
 import { asTransientError } from './database-error';
 import { deletionDueAt } from './pending-deletions';
@@ -20,7 +20,7 @@ export type ExportUser = (user: ExportedUser) => Promise<Readonly<Record<string,
 /** Returns all data of a user, and the result of `exportOwn`. Changes nothing. Rejects if some data cannot be read. */
 export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Promise<object> {
   const { userId = null, identityProviderUserId, previousIds } = user;
-  const cached = await readCachedUserId(identityProviderUserId);
+  const cached = await readCachedId('user', identityProviderUserId);
   if (cached.outcome === 'error') throw new TransientError('The cache does not respond');
   const forgotten = await asTransientError(forgottenUntil([identityProviderUserId]));
   const until = forgotten.get(identityProviderUserId);
@@ -29,7 +29,7 @@ export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Pro
   return {
     link: { userId, identityProviderUserId },
     previousIds,
-    cachedUserId: cached.outcome === 'hit' ? cached.userId : null,
+    cachedUserId: cached.outcome === 'hit' ? cached.id : null,
     forgottenUntil: until === undefined ? null : new Date(until),
     deletionDueAt: (await deletionDueAt(identityProviderUserId)) ?? null,
     webhookSubjects: subjects.map((row) => ({ ...row, appliedTime: new Date(Number(row.appliedTime)) })),

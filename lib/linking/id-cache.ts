@@ -1,0 +1,71 @@
+import { userIdCacheSeconds } from '../env';
+import { withSpan } from '../log';
+import { withKv } from '../storage/kv';
+
+/** Whose internal id it is: a user's, or a tenant's, which belongs to an organization of the identity provider. */
+type Kind = 'user' | 'tenant';
+
+const cacheKey = (kind: Kind, identityProviderId: string) => `auth:${kind}-id-by-idp:${identityProviderId}`;
+
+/** An internal id as the service stores it. */
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Error of a Redis store for a key whose value is not a string. The store responded, so this is a miss, not a failure. */
+const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;
+
+/** Result of a cache read. After an `error`, a request should not wait for the cache again (up to 500 ms). */
+export type CacheResult =
+  | { readonly outcome: 'hit'; readonly id: string }
+  | { readonly outcome: 'miss' | 'error' };
+
+async function read(key: string): Promise<CacheResult> {
+  try {
+    const value = await withKv((kv) =>
+      kv.get(key).catch((error: unknown) => {
+        if (error instanceof Error && WRONG_TYPE.test(error.message)) return undefined;
+        throw error;
+      }),
+    );
+    return typeof value === 'string' && UUID.test(value)
+      ? { outcome: 'hit', id: value }
+      : { outcome: 'miss' };
+  } catch {
+    return { outcome: 'error' };
+  }
+}
+
+/**
+ * Reads an internal id from the cache by the id at the identity provider. Never rejects (docs/contract.md, 5.2).
+ *
+ * A value that this service could not have stored is a miss, and the next write replaces it. A call takes at most 500 ms. The
+ * calls of an event loop iteration share one round trip.
+ */
+export const readCachedId = (kind: Kind, identityProviderId: string): Promise<CacheResult> =>
+  withSpan(
+    'cache read',
+    () => read(cacheKey(kind, identityProviderId)),
+    ({ outcome }) => outcome,
+  );
+
+/**
+ * Deletes the cached ids of identity-provider users. Rejects if the store does not confirm the deletion.
+ *
+ * A lookup in flight can store an id again. To delete such an id, call the function again after the lookup has ended.
+ */
+export async function deleteCachedUserIds(identityProviderUserIds: readonly string[]): Promise<void> {
+  await withKv((kv) => kv.del(...identityProviderUserIds.map((id) => cacheKey('user', id))));
+}
+
+/** Stores an internal id for the configured time (10 minutes). Never rejects. After an error, the entry may be missing. */
+export async function cacheId(kind: Kind, identityProviderId: string, id: string): Promise<void> {
+  const ex = userIdCacheSeconds();
+  await withSpan(
+    'cache write',
+    () =>
+      withKv((kv) => kv.set(cacheKey(kind, identityProviderId), id, { ex })).then(
+        () => 'stored' as const,
+        () => 'error' as const,
+      ),
+    (outcome) => outcome,
+  );
+}
