@@ -121,7 +121,7 @@ export default {
       name: 'routes-do-not-import-storage',
       severity: 'error',
       from: { path: '^app/' },
-      to: { path: '^lib/(storage|linking|generated|user-id)' },
+      to: { path: '^lib/(storage|linking|generated|user-id|tenant-id)' },
     },
     {
       name: 'every-folder-of-lib-has-a-layer',

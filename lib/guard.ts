@@ -27,6 +27,27 @@ export const resolveContext = (headers: Pick<Headers, 'get'>): Promise<Authentic
     (context) => (context ? 'passed' : 'rejected'),
   );
 
+/** Handler of a guarded route. `caller` is what the guard knows about the caller. */
+export type GuardedHandler<T, C extends RouteContext> = (
+  request: NextRequest,
+  caller: T,
+  context: C,
+) => Promise<Response> | Response;
+
+/** Creates a route whose handler runs only if `resolve` returns the caller of the request. Otherwise, the response is a 401. */
+export function guardWith<T, C extends RouteContext>(
+  resolve: (headers: Headers) => Promise<T | undefined>,
+  handler: GuardedHandler<T, C>,
+): RouteHandler<C> {
+  return route(async (request, context) => {
+    if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
+    rejectPage(request.headers);
+    const caller = await resolve(request.headers);
+    if (caller === undefined) throw new HttpError(401, 'Unauthorized');
+    return handler(request, caller, context);
+  });
+}
+
 /**
  * Creates a route whose handler runs only for a verified session, with a context that contains both ids of the user.
  *
@@ -34,14 +55,6 @@ export const resolveContext = (headers: Pick<Headers, 'get'>): Promise<Authentic
  * forgotten user gets the same 401. A database failure is a 500. A cache failure has no effect. An OPTIONS request gets a 204,
  * and the handler does not run. A route that handles preflight requests exports its own OPTIONS handler.
  */
-export function guard<C extends RouteContext>(
-  handler: (request: NextRequest, user: AuthenticatedContext, context: C) => Promise<Response> | Response,
-): RouteHandler<C> {
-  return route(async (request, context) => {
-    if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
-    rejectPage(request.headers);
-    const user = await resolveContext(request.headers);
-    if (!user) throw new HttpError(401, 'Unauthorized');
-    return handler(request, user, context);
-  });
-}
+export const guard = <C extends RouteContext>(
+  handler: GuardedHandler<AuthenticatedContext, C>,
+): RouteHandler<C> => guardWith(resolveContext, handler);

@@ -2,7 +2,9 @@ import { headers } from 'next/headers';
 import { cache } from 'react';
 import type { AuthenticatedContext } from './api/schemas';
 import { resolveContext } from './guard';
+import { resolveTenant, type TenantContext } from './guard-tenant';
 import { redirectToSignIn } from './idp/sign-in';
+import { readVerdict } from './idp/verdict';
 import { logUserLookup } from './log';
 
 /**
@@ -22,3 +24,12 @@ export const getUser = cache(async (): Promise<AuthenticatedContext | undefined>
 export async function requireUser(): Promise<AuthenticatedContext> {
   return (await getUser()) ?? redirectToSignIn(await headers());
 }
+
+/**
+ * Returns the context of the user in the active organization of the session. Returns undefined without an active organization,
+ * and where `getUser` does. Creates the tenant of a new organization. The components and layouts of a page share one result.
+ */
+export const getTenant = cache(async (): Promise<TenantContext | undefined> => {
+  const { organization } = readVerdict(await headers());
+  return resolveTenant(organization, getUser());
+});

@@ -3,6 +3,12 @@ import * as z from 'zod/mini';
 import { isIdentityProviderUserId } from '../api/input';
 import { environment } from '../env';
 
+/** The active organization of a session, and the user's role in it. */
+export interface ActiveOrganization {
+  readonly id: string;
+  readonly role: string;
+}
+
 /** The user of a verified session, or the reason why there is none. Only the log shows the reason. */
 export type Verdict =
   | {
@@ -10,8 +16,9 @@ export type Verdict =
       /** Times of the session token in seconds since 1970. */
       readonly issuedAt?: number | undefined;
       readonly expiresAt?: number | undefined;
+      readonly organization?: ActiveOrganization | undefined;
     }
-  | { readonly user?: undefined; readonly reason: string };
+  | { readonly user?: undefined; readonly organization?: undefined; readonly reason: string };
 
 /** The properties of the SDK's `auth()` that show whether there is a verified session. */
 interface SdkSession {
@@ -19,7 +26,14 @@ interface SdkSession {
   readonly userId: unknown;
   readonly sessionId: unknown;
   readonly sessionStatus?: unknown;
+  readonly orgId?: unknown;
+  readonly orgRole?: unknown;
   readonly sessionClaims?: { readonly iat?: number; readonly exp?: number } | null;
+}
+
+/** Returns the active organization of a session. The SDK does not check the types of the claims. */
+function organizationOf({ orgId: id, orgRole: role }: SdkSession): ActiveOrganization | undefined {
+  return isIdentityProviderUserId(id) && typeof role === 'string' ? { id, role } : undefined;
 }
 
 /**
@@ -32,7 +46,8 @@ export function verdictOf(session: SdkSession): Verdict {
   if (!isAuthenticated) return { reason: 'signed-out' };
   if (typeof sessionId !== 'string' || sessionId === '') return { reason: 'malformed' };
   if (!isIdentityProviderUserId(userId)) return { reason: 'no-user-id' };
-  return { user: userId, issuedAt: sessionClaims?.iat, expiresAt: sessionClaims?.exp };
+  const organization = organizationOf(session);
+  return { user: userId, issuedAt: sessionClaims?.iat, expiresAt: sessionClaims?.exp, organization };
 }
 
 /** Request header in which the middleware passes the signed verdict to routes and pages. A client cannot set it. */
@@ -55,6 +70,7 @@ const Signed = z.union([
     user: z.string(),
     issuedAt: z.optional(z.number()),
     expiresAt: z.optional(z.number()),
+    organization: z.optional(z.object({ id: z.string(), role: z.string() })),
   }),
   z.object({ reason: z.string() }),
 ]);

@@ -83,6 +83,36 @@ describe('API requests', () => {
     expect(await verdictAt('/users/v1/me', headers())).toEqual(expected);
   });
 
+  const organization = { id: 'org_1', role: 'org:admin' };
+  test.each<[string, object, object | undefined]>([
+    ['version 1', { v: undefined, org_id: 'org_1', org_role: 'org:admin' }, organization],
+    ['version 2', { o: { id: 'org_1', rol: 'admin' } }, organization],
+    [
+      'version 2 with the longest id',
+      { o: { id: '\u{1f600}'.repeat(255), rol: 'admin' } },
+      { id: '\u{1f600}'.repeat(255), role: 'org:admin' },
+    ],
+    ['version 2 without a role', { o: { id: 'org_1' } }, undefined],
+    ['version 1 with a role that is not text', { v: undefined, org_id: 'org_1', org_role: 7 }, undefined],
+    ...['', 'o'.repeat(256), 'org\0', 'org\ud800', 7, null, { id: 'org_1' }].map(
+      (id): [string, object, undefined] => [
+        `an organization id that is ${JSON.stringify(id).slice(0, 20)}`,
+        { o: { id, rol: 'admin' } },
+        undefined,
+      ],
+    ),
+  ])(
+    'The verdict about a session token of %s has the active organization only with a valid id and a role',
+    async (_what, claims, active) => {
+      for (const headers of [bearer(token('user_1', claims)), cookie(token('user_1', claims))])
+        expect(await verdictAt('/users/v1/me', headers)).toEqual({ ...user, organization: active });
+      expect(await verdictAt('/account', cookie(token('user_1', claims)))).toEqual({
+        ...user,
+        organization: active,
+      });
+    },
+  );
+
   test("The SDK's auth state in a route is the session of the request, or none", async () => {
     const { getAuth } = await import('@clerk/nextjs/server');
     const sessionAt = async (headers: Record<string, string>) =>

@@ -2,13 +2,18 @@ import { beforeEach, expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/env';
 import { PAGE_PATH, signVerdict, VERDICT } from '#lib/idp/verdict';
 import { log, withLogFields } from '#lib/log';
-import { getUser, requireUser } from '#lib/user';
+import { getTenant, getUser, requireUser } from '#lib/user';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
 const request = vi.hoisted(() => ({ headers: new Headers() }));
 vi.mock('next/headers', () => ({ headers: async () => request.headers }));
 vi.mock('#lib/user-id', () => ({
   resolveUserId: async (_user: string, issuedAt?: number) => (issuedAt === 7 ? 'internal-id' : undefined),
+}));
+
+vi.mock('#lib/tenant-id', () => ({
+  resolveTenantId: async (organization: string, user: Promise<unknown>) =>
+    (await user) && `tenant of ${organization}`,
 }));
 
 const info = vi.spyOn(log, 'info').mockReturnValue();
@@ -50,4 +55,23 @@ test('Within a route, getUser() adds its log fields to those of the route and wr
   const fields = {};
   await withLogFields(fields, getUser);
   expect([fields, info.mock.calls]).toEqual([{ reason: 'no-credential' }, []]);
+});
+
+test('getTenant() returns the context of the active organization, and undefined without an organization, a session or a user', async () => {
+  const organization = { id: 'org_1', role: 'org:member' };
+  visit({ user: 'user_1', issuedAt: 7, organization });
+  expect(await getTenant()).toEqual({
+    ...CONTEXT,
+    tenantId: 'tenant of org_1',
+    identityProviderOrganizationId: 'org_1',
+    organizationRole: 'org:member',
+  });
+  for (const verdict of [
+    { user: 'user_1', issuedAt: 7 },
+    { reason: 'signed-out' },
+    { user: 'user_forgotten', issuedAt: 1, organization },
+  ]) {
+    visit(verdict);
+    expect(await getTenant()).toBeUndefined();
+  }
 });

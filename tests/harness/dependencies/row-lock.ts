@@ -55,9 +55,12 @@ export function lockRow(database: DatabaseAccess, ...identityProviderUserIds: st
   return lock(database, insert, [identityProviderUserIds]);
 }
 
-/** Blocks every insert into the table `users`. Reads are not blocked. */
-export function lockInserts(database: DatabaseAccess): Promise<RowLock> {
-  return lock(database, 'LOCK TABLE users IN SHARE MODE', []);
+/** Blocks every insert into a table. Reads are not blocked. */
+export function lockInserts(
+  database: DatabaseAccess,
+  table: 'users' | 'tenants' = 'users',
+): Promise<RowLock> {
+  return lock(database, `LOCK TABLE ${table} IN SHARE MODE`, []);
 }
 
 /** Blocks every statement that uses the table `users`. */
