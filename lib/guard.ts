@@ -8,7 +8,8 @@ import { resolveUserId } from './user-id';
 
 async function contextOf(headers: Pick<Headers, 'get'>): Promise<AuthenticatedContext | undefined> {
   const verdict = await readVerdict(headers);
-  const { user } = verdict;
+  const { user, actor } = verdict;
+  if (actor) addLogFields({ impersonated: true });
   const userId = user === undefined ? undefined : await resolveUserId(user, verdict.issuedAt);
   if (user !== undefined && userId !== undefined)
     return Object.freeze({ isAuthenticated: true, userId, identityProviderUserId: user });

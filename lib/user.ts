@@ -1,5 +1,6 @@
 import { headers } from 'next/headers';
 import { cache } from 'react';
+import type { Actor } from './api/input';
 import type { AuthenticatedContext } from './api/schemas';
 import { resolveContext } from './guard';
 import { resolveTenant, type TenantContext } from './guard-tenant';
@@ -33,3 +34,11 @@ export const getTenant = cache(async (): Promise<TenantContext | undefined> => {
   const { organization } = readVerdict(await headers());
   return resolveTenant(organization, getUser());
 });
+
+/**
+ * Returns the actor of the current page, server action or route: a person who impersonates the user, or an agent
+ * (`type: 'agent'`). Returns undefined if the user acts, and without a verified session.
+ */
+export async function getActor(): Promise<Actor | undefined> {
+  return readVerdict(await headers()).actor;
+}

@@ -35,6 +35,24 @@ export const MAX_ID_LENGTH = 255;
 export const isIdentityProviderUserId = (id: unknown): id is string =>
   textProblem(id, MAX_ID_LENGTH) === undefined;
 
+/** The party that acts for the user of a session: a person who impersonates the user or, with type `agent`, an agent. */
+export interface Actor {
+  readonly id: string;
+  readonly type?: string;
+}
+
+/**
+ * Returns the actor in the claim `act` of a session token (RFC 8693, 4.1). Returns undefined without the claim, and null for a
+ * malformed claim. The id of an actor follows the rule for user ids.
+ */
+export function parseActor(act: unknown): Actor | null | undefined {
+  if (act === undefined || act === null) return undefined;
+  const { sub, type = null }: { readonly sub?: unknown; readonly type?: unknown } = Object(act);
+  if (!isIdentityProviderUserId(sub)) return null;
+  if (type === null) return { id: sub };
+  return typeof type === 'string' ? { id: sub, type } : null;
+}
+
 const invalid = (message: string) => ({ issues: [{ message }] });
 
 /** Schema of the body of `POST /auth/v1/register` (docs/contract.md, 2.3). Ignores unknown fields, and does not change the id. */

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod/mini';
-import { isIdentityProviderUserId } from '../api/input';
+import { type Actor, isIdentityProviderUserId, parseActor } from '../api/input';
 import { environment } from '../env';
 
 /** The active organization of a session, and the user's role in it. */
@@ -17,8 +17,14 @@ export type Verdict =
       readonly issuedAt?: number | undefined;
       readonly expiresAt?: number | undefined;
       readonly organization?: ActiveOrganization | undefined;
+      readonly actor?: Actor | undefined;
     }
-  | { readonly user?: undefined; readonly organization?: undefined; readonly reason: string };
+  | {
+      readonly user?: undefined;
+      readonly organization?: undefined;
+      readonly actor?: undefined;
+      readonly reason: string;
+    };
 
 /** The properties of the SDK's `auth()` that show whether there is a verified session. */
 interface SdkSession {
@@ -28,7 +34,7 @@ interface SdkSession {
   readonly sessionStatus?: unknown;
   readonly orgId?: unknown;
   readonly orgRole?: unknown;
-  readonly sessionClaims?: { readonly iat?: number; readonly exp?: number } | null;
+  readonly sessionClaims?: { readonly iat?: number; readonly exp?: number; readonly act?: unknown } | null;
 }
 
 /** Returns the active organization of a session. The SDK does not check the types of the claims. */
@@ -44,10 +50,11 @@ export function verdictOf(session: SdkSession): Verdict {
   const { isAuthenticated, userId, sessionId, sessionStatus, sessionClaims } = session;
   if (sessionStatus === 'pending') return { reason: 'pending-session' };
   if (!isAuthenticated) return { reason: 'signed-out' };
-  if (typeof sessionId !== 'string' || sessionId === '') return { reason: 'malformed' };
+  const actor = parseActor(sessionClaims?.act);
+  if (typeof sessionId !== 'string' || sessionId === '' || actor === null) return { reason: 'malformed' };
   if (!isIdentityProviderUserId(userId)) return { reason: 'no-user-id' };
   const organization = organizationOf(session);
-  return { user: userId, issuedAt: sessionClaims?.iat, expiresAt: sessionClaims?.exp, organization };
+  return { user: userId, issuedAt: sessionClaims?.iat, expiresAt: sessionClaims?.exp, organization, actor };
 }
 
 /** Request header in which the middleware passes the signed verdict to routes and pages. A client cannot set it. */
@@ -71,6 +78,7 @@ const Signed = z.union([
     issuedAt: z.optional(z.number()),
     expiresAt: z.optional(z.number()),
     organization: z.optional(z.object({ id: z.string(), role: z.string() })),
+    actor: z.optional(z.object({ id: z.string(), type: z.exactOptional(z.string()) })),
   }),
   z.object({ reason: z.string() }),
 ]);

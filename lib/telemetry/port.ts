@@ -8,6 +8,8 @@ export interface RequestLogFields {
   registered?: 'created' | 'existing' | 'forgotten';
   /** Why the request has no authenticated user. */
   reason?: string;
+  /** True if another person or an agent acts for the user. */
+  impersonated?: true;
   /** Result of the event handler. `repeated` means that an earlier delivery of the same message ran the handler. */
   handler?: 'completed' | 'repeated';
   eventType?: string;

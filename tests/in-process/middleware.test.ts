@@ -44,6 +44,9 @@ async function verdictAt(path: string, headers: Record<string, string> = {}, ini
 }
 const user = { user: 'user_1', issuedAt: expect.any(Number), expiresAt: expect.any(Number) };
 
+const act = { sub: 'user_support', iss: 'https://dashboard.clerk.com' };
+const actor = { id: 'user_support' };
+
 describe('API requests', () => {
   test.each<[string, () => Record<string, string>, object]>([
     ['a bearer token', () => bearer(token()), user],
@@ -61,6 +64,13 @@ describe('API requests', () => {
       { reason: 'malformed' },
     ],
     ['a token with an empty user id', () => bearer(token('')), { reason: 'no-user-id' }],
+    ['an impersonated session', () => bearer(token('user_1', { act })), { ...user, actor }],
+    [
+      'an agent',
+      () => bearer(token('user_1', { act: { ...act, type: 'agent' } })),
+      { ...user, actor: { ...actor, type: 'agent' } },
+    ],
+    ['an empty actor', () => bearer(token('user_1', { act: null })), user],
     ['a pending session', () => bearer(token('user_1', { sts: 'pending' })), { reason: 'pending-session' }],
     [
       'a token of another frontend',
@@ -112,6 +122,35 @@ describe('API requests', () => {
       });
     },
   );
+
+  test.each([
+    'user_support',
+    0,
+    false,
+    [],
+    {},
+    ...['', null, 7, 'x'.repeat(256), 'a\0b', '\ud800'].map((sub) => ({ sub })),
+    { ...act, type: 7 },
+  ])('The verdict about a token with a malformed claim `act` is `malformed`: %j', async (malformed) => {
+    const session = token('user_1', { act: malformed });
+    expect(await verdictAt('/users/v1/me', bearer(session))).toEqual({ reason: 'malformed' });
+    expect(await verdictAt('/account', { ...cookie(session), 'sec-fetch-dest': 'empty' })).toEqual({
+      reason: 'malformed',
+    });
+  });
+
+  test("Of 200 concurrent requests with a user's own or impersonated tokens, each has its own actor", async () => {
+    const tokens = [
+      { session: token() },
+      { session: token('user_1', { act }), actor },
+      { session: token('user_1', { act: { sub: 'user_boss' } }), actor: { id: 'user_boss' } },
+    ];
+    const requests = Array.from({ length: 200 }, (_, index) => tokens[index % tokens.length]);
+    const verdicts = requests.map((each) => verdictAt('/users/v1/me', bearer(each?.session ?? '')));
+    expect((await Promise.all(verdicts)).map((verdict) => verdict.actor)).toEqual(
+      requests.map((each) => each?.actor),
+    );
+  });
 
   test("The SDK's auth state in a route is the session of the request, or none", async () => {
     const { getAuth } = await import('@clerk/nextjs/server');
@@ -166,6 +205,7 @@ describe('Pages', () => {
 
   test.each<[string, () => Record<string, string>, object]>([
     ['session cookies', () => cookie(token()), user],
+    ['an impersonated session', () => cookie(token('user_1', { act })), { ...user, actor }],
     ['a token without azp', () => cookie(token('user_1', { azp: undefined })), user],
     [
       'a token of another frontend',

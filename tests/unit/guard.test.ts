@@ -42,6 +42,17 @@ test.each(['user_1', 'user ü/%2F', 'Ада \u{1f600}'])(
   },
 );
 
+test('The log line of an impersonated session has `impersonated`, and neither the line nor the context has the actor', async () => {
+  const verdict = signVerdict({ user: 'user_1', actor: { id: 'user_support', type: 'agent' } });
+  const response = await guarded(request({ [VERDICT]: verdict }), routeContext);
+  expect(log.info).toHaveBeenCalledExactlyOnceWith(
+    expect.objectContaining({ impersonated: true }),
+    'request',
+  );
+  const [fields] = vi.mocked(log.info).mock.calls.flat();
+  expect(JSON.stringify(fields) + (await response.text())).not.toMatch(/user_support|agent/);
+});
+
 test('The guard responds to OPTIONS with 204 and does not run the handler', async () => {
   const response = await guarded(request({}, 'OPTIONS'), routeContext);
   expect([response.status, handler.mock.calls]).toEqual([204, []]);

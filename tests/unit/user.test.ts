@@ -2,7 +2,7 @@ import { beforeEach, expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/env';
 import { PAGE_PATH, signVerdict, VERDICT } from '#lib/idp/verdict';
 import { log, withLogFields } from '#lib/log';
-import { getTenant, getUser, requireUser } from '#lib/user';
+import { getActor, getTenant, getUser, requireUser } from '#lib/user';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
 const request = vi.hoisted(() => ({ headers: new Headers() }));
@@ -74,4 +74,16 @@ test('getTenant() returns the context of the active organization, and undefined 
     visit(verdict);
     expect(await getTenant()).toBeUndefined();
   }
+});
+
+test('getActor() returns the id and the type of the actor, and undefined without an actor or a session', async () => {
+  visit({ user: 'user_1', issuedAt: 7, actor: { id: 'agent_1', type: 'agent' } });
+  expect(await getActor()).toStrictEqual({ id: 'agent_1', type: 'agent' });
+  visit({ user: 'user_1', issuedAt: 7, actor: { id: 'user_support' } });
+  expect(await getActor()).toStrictEqual({ id: 'user_support' });
+  for (const verdict of [{ user: 'user_1' }, { reason: 'signed-out' }]) {
+    visit(verdict);
+    expect(await getActor()).toBeUndefined();
+  }
+  expect(info).not.toHaveBeenCalled();
 });
