@@ -6,6 +6,7 @@ export interface RequestLogFields {
   caller?: 'created' | 'existing';
   registered?: 'created' | 'existing' | 'forgotten';
   reason?: string;
+  impersonated?: true;
   eventType?: string;
   messageId?: string;
 }
