@@ -2,9 +2,10 @@ import { type RetryOptions, retry, TransientError } from '../concurrency/retry';
 import { describeError } from '../errors/describe-error';
 
 /**
- * SQLSTATEs and Prisma codes of permanent errors: rejected credentials, or a missing database, privilege, table, column or key.
+ * SQLSTATEs and Prisma codes of permanent errors: rejected credentials, a missing database, privilege, table, column or key, a
+ * violated constraint, or an error that a trigger raises (P0001).
  */
-const PERMANENT = /^(?:28|3D|42|P1000|P1003|P1010|P2021|P2022)/;
+const PERMANENT = /^(?:23|28|3D|42|P0001|P1000|P1003|P1010|P2021|P2022)/;
 
 /**
  * Passes the result of `work` through. Converts a database error to an error whose message contains no value of a row. A

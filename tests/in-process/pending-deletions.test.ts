@@ -159,7 +159,7 @@ test('If another table refers to the row or the DELETE fails, a run leaves the d
   await pool.query('INSERT INTO invoices VALUES ($1)', [userId]);
   expect(await run()).toEqual({
     user_1_referenced: 'referenced',
-    user_2_failing: 'failed: The database failed (P0001)',
+    user_2_failing: 'failed: The database rejected the statement (P0001)',
     user_3: 'forgotten',
   });
   expect(await pending()).toEqual(['user_1_referenced', 'user_2_failing']);

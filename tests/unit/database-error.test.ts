@@ -11,7 +11,7 @@ const prismaError = (code: string, sqlState?: string) =>
 const busy = new TransientError('busy', 3);
 
 test.each([
-  ...['28P01', '3D000', '42P01', '42804'].map((state) => [
+  ...['23505', '28P01', '3D000', '42P01', '42804', 'P0001'].map((state) => [
     new Error(`The database rejected the statement (${state})`),
     prismaError('P2010', state),
   ]),
