@@ -227,6 +227,21 @@ test('An importer creates users with several addresses, or with only a phone num
   }
 });
 
+test('A user can keep, but not take, a user name and an external id', async () => {
+  const taken = { username: 'holder', externalId: 'crm-2' };
+  const holder = await clerk.users.createUser({ ...taken, skipPasswordRequirement: true });
+  const other = provider.createUser({ email: 'other@unique.example' });
+  expect(await clerk.users.updateUser(holder.id, taken)).toMatchObject(taken);
+  for (const [parameter, change] of [
+    ['username', { username: 'Holder' }],
+    ['external_id', { externalId: 'crm-2' }],
+  ] as const) {
+    const error = await failure(clerk.users.updateUser(other.id, change));
+    expect(error).toEqual({ status: 422, code: 'form_identifier_exists', parameter });
+  }
+  expect(provider.store.users.get(other.id)).toMatchObject({ username: null, externalId: null });
+});
+
 test('A user with an imported bcrypt digest signs in with the old password. An unknown digest gets a clear error', async () => {
   const browser = await developmentBrowser(provider);
   const passwordDigest = '$2b$04$nha5qSwKk3I0KkjTRkm0Y.yHeaoz7JI6vBfkRRpWY3fwhbPDj1qnC';

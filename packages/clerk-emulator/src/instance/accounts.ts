@@ -28,11 +28,7 @@ export function createUser(instance: Instance, input: NewUser): User {
   const { emails = [], phones = [], wallets = [], ...fields } = input;
   for (const email of emails) requireFree(instance, email, 'email_address');
   for (const phone of phones) requireFree(instance, phone, 'phone_number');
-  if (fields.username) requireFree(instance, fields.username, 'username');
-  const { externalId } = fields;
-  if (externalId && instance.store.users.find((user) => user.externalId === externalId)) {
-    throw identifierTaken('external_id');
-  }
+  requireUnique(instance, fields);
   const identifiers = (values: readonly string[]) => values.map((value) => ({ id: newId('idn'), value }));
   const now = instance.clock.now();
   const user = instance.store.users.put({
@@ -59,8 +55,9 @@ export function createUser(instance: Instance, input: NewUser): User {
   return user;
 }
 
-/** Changes a user and sends `user.updated`. */
+/** Changes a user and sends `user.updated`. Throws a 422 if another user has the new user name or external id. */
 export function updateUser(instance: Instance, user: User, changes: Partial<Omit<User, 'id'>>): User {
+  requireUnique(instance, { ...changes, id: user.id });
   const now = instance.clock.now();
   const passwordChange = changes.password === undefined ? {} : { passwordUpdatedAt: now };
   const updated = instance.store.users.put({ ...user, ...changes, ...passwordChange, updatedAt: now });
@@ -203,6 +200,14 @@ export function userByIdentifier(instance: Instance, identifier: string): User |
 export function requireFree(instance: Instance, identifier: string, parameter: string): void {
   if (userByIdentifier(instance, identifier) === undefined) return;
   throw identifierTaken(parameter);
+}
+
+/** Throws a 422 if a user other than `id` has the user name or the external id. */
+function requireUnique(instance: Instance, { id, username, externalId }: Partial<User>): void {
+  const named = username && userByIdentifier(instance, username);
+  if (named && named.id !== id) throw identifierTaken('username');
+  const known = externalId && instance.store.users.find((user) => user.externalId === externalId);
+  if (known && known.id !== id) throw identifierTaken('external_id');
 }
 
 function identifierTaken(parameter: string): ApiError {
