@@ -10,6 +10,7 @@ import { prepareEnvironment, projectFolder, readSettings } from './settings';
 import { findStack, type StackDetails } from './stack-file';
 
 const DELIVERY_TIMEOUT_MS = 60_000;
+const REQUEST_TIMEOUT_MS = 10_000;
 
 const Deliveries = z.array(
   z.object({
@@ -18,6 +19,13 @@ const Deliveries = z.array(
     attempts: z.array(z.object({ status: z.number().nullable(), answer: z.string() })),
   }),
 );
+
+const Token = z.object({ jwt: z.string() });
+
+interface TokenOptions {
+  readonly oauth?: string;
+  readonly scope?: readonly string[];
+}
 
 function runningStack(): StackDetails {
   prepareEnvironment('dev');
@@ -29,26 +37,29 @@ function runningStack(): StackDetails {
   );
 }
 
-/** Returns the emulator of the running stack and a client of its Backend API. */
+/** Returns a client of the emulator's Backend API, and `request`, which calls an operation that only the emulator has. */
 function runningProvider() {
   const { IDP_SECRET_KEY: secretKey, CLERK_API_URL: apiUrl } = runningStack().environment;
   if (secretKey === undefined || apiUrl === undefined)
     throw new Error('The stack uses your own identity provider instance. Create users and tokens there.');
   const { users, sessions } = createClerkClient({ secretKey, apiUrl, telemetry: { disabled: true } });
-  return { secretKey, apiUrl, users, sessions };
+  const request = async (path: string, body?: unknown): Promise<unknown> => {
+    const headers = { authorization: `Bearer ${secretKey}`, 'content-type': 'application/json' };
+    const post = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+    const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+    return (await fetch(`${apiUrl}${path}`, { headers, signal, ...post })).json();
+  };
+  return { users, sessions, request };
 }
 
 /** Creates a user and waits until the webhook `user.created` is delivered or has failed. */
 async function createUser(): Promise<void> {
-  const { apiUrl, secretKey, users } = runningProvider();
+  const { users, request } = runningProvider();
   const email = `user-${randomBytes(4).toString('hex')}@example.com`;
   const { id } = await users.createUser({ emailAddress: [email], skipPasswordRequirement: true });
   console.log(id);
-  const findDelivery = async () => {
-    const headers = { authorization: `Bearer ${secretKey}` };
-    const response = await fetch(`${apiUrl}/v1/users/${id}/deliveries`, { headers });
-    return Deliveries.parse(await response.json()).find(({ type }) => type === 'user.created');
-  };
+  const findDelivery = async () =>
+    Deliveries.parse(await request(`/v1/users/${id}/deliveries`)).find(({ type }) => type === 'user.created');
   await waitUntil(
     async () => ['delivered', 'failed'].includes((await findDelivery())?.status ?? ''),
     DELIVERY_TIMEOUT_MS,
@@ -61,12 +72,16 @@ async function createUser(): Promise<void> {
   console.error(`${email}; response to the webhook user.created: ${outcome}`);
 }
 
-async function printToken(): Promise<void> {
-  const { users, sessions } = runningProvider();
+/** Prints a session token of the newest user, or an OAuth access token for the audience `oauth`. */
+async function printToken({ oauth: audience, scope: scopes }: TokenOptions): Promise<void> {
+  const { users, sessions, request } = runningProvider();
   const [user] = (await users.getUserList({ orderBy: '-created_at', limit: 1 })).data;
   if (!user) throw new Error('There are no users yet. Create one: npm run -s local create-user');
-  const { id } = await sessions.createSession({ userId: user.id });
-  console.log((await sessions.getToken(id)).jwt);
+  const token =
+    audience === undefined
+      ? await sessions.getToken((await sessions.createSession({ userId: user.id })).id)
+      : Token.parse(await request(`/v1/users/${user.id}/oauth_token`, { audience, scopes }));
+  console.log(token.jwt);
 }
 
 async function requestMe(token: string): Promise<void> {
@@ -100,7 +115,12 @@ async function runOperatorCommand(name: 'doctor' | 'users', args: readonly strin
 
 const program = new Command('npm run -s local --').description('Commands for the running local stack.');
 program.command('create-user').description('creates a user and waits for its webhook').action(createUser);
-program.command('token').description('prints a session token of the newest user').action(printToken);
+program
+  .command('token')
+  .description('prints a session token of the newest user')
+  .option('--oauth <audience>', 'prints an OAuth access token instead')
+  .option('--scope <scopes...>', 'scopes of the access token')
+  .action(printToken);
 program
   .command('me <token>')
   .description('prints the response of /users/v1/me to a session token')

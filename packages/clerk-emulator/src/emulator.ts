@@ -14,6 +14,7 @@ import {
   deleteUser,
   EmailAddress,
   endSession,
+  issueOAuthToken,
   issueToken,
   requireSession,
   requireUser,
@@ -27,7 +28,7 @@ import { type Instance, parsePublishableKey } from './instance/instance';
 import { createOrganization } from './instance/organizations';
 import { requestLog } from './instance/requests';
 import { openStore, type Store } from './instance/store';
-import { type SigningKey, signingKey } from './instance/tokens';
+import { type OAuthTokenRequest, type SigningKey, signingKey } from './instance/tokens';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
 import { close, listen } from './listen';
 import { observe } from './observe';
@@ -108,6 +109,8 @@ export interface Emulator {
   revokeSession(sessionId: string): Session;
   /** Returns a session token with `origin` as its authorized party. Throws for an unknown id. */
   sessionToken(sessionId: string, origin?: string): string;
+  /** Returns an OAuth access token, with which a client acts for a user. Throws for an unknown id. */
+  oauthToken(userId: string, request?: OAuthTokenRequest): string;
   readonly store: Store;
   readonly webhooks: Webhooks;
   /** Makes the next calls of an operation fail. */
@@ -202,6 +205,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     revokeSession: (sessionId) => endSession(instance, requireSession(instance, sessionId), 'revoked'),
     sessionToken: (sessionId, origin) =>
       issueToken(instance, requireSession(instance, sessionId), { origin }),
+    oauthToken: (userId, request = {}) => issueOAuthToken(instance, userId, request),
     store,
     webhooks,
     failures: instance.failures,

@@ -268,6 +268,34 @@ test('The deletion of a user revokes the sessions of the user', async () => {
   expect((await failure(clerk.sessions.getToken(session.id))).status).toBe(404);
 });
 
+test('An OAuth access token has the claims of Clerk, and an audience only if one is requested', async () => {
+  const { id } = provider.createUser({ email: 'oauth@example.com' });
+  const request = { audience: 'https://api.example/', scopes: ['read', 'write'] };
+  const payload = { ...request, client_id: 'client_1' };
+  const headers = { ...bearer(SECRET_KEY), 'content-type': 'application/json' };
+  const response = await fetch(`${provider.url}/v1/users/${id}/oauth_token`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(payload),
+  });
+  const { jwt } = z.object({ jwt: z.string() }).parse(await response.json());
+  const verify = (token: string) =>
+    verifyToken(token, { jwtKey: provider.publicKeyPem, headerType: ['at+jwt'] });
+  const claims = { iss: provider.issuer, sub: id, client_id: 'client_1', scope: 'read write' };
+  for (const token of [jwt, provider.oauthToken(id, { ...request, clientId: 'client_1' })]) {
+    expect(await verify(token)).toEqual({
+      ...claims,
+      aud: 'https://api.example/',
+      exp: expect.any(Number),
+      iat: expect.any(Number),
+      jti: expect.stringMatching(/^oat_/),
+      nbf: expect.any(Number),
+    });
+  }
+  expect(await verify(provider.oauthToken(id))).not.toHaveProperty('aud');
+  expect(() => provider.oauthToken('user_nobody')).toThrow('user_nobody');
+});
+
 test('The SDK verifies a session token of the emulator with the key from the JWKS and with the PEM key', async () => {
   const { id } = provider.createUser({ email: 'token@example.com' });
   const session = await clerk.sessions.createSession({ userId: id });

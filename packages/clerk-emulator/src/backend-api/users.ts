@@ -5,6 +5,7 @@ import {
   createUser,
   deleteUser,
   EmailAddress,
+  issueOAuthToken,
   requireUser,
   updateUser,
 } from '../instance/accounts';
@@ -99,6 +100,12 @@ const ListUsers = z.strictObject({
 });
 type Selection = z.output<typeof CountUsers>;
 
+const OAuthTokenRequest = z.strictObject({
+  audience: z.string().optional(),
+  scopes: z.array(z.string()).optional(),
+  client_id: z.string().optional(),
+});
+
 /** Values of `order_by`, each with the function that returns the sort key of a user. */
 const ORDERS = new Map<string, (user: User) => string | number>([
   ['created_at', (user) => user.createdAt],
@@ -142,6 +149,11 @@ export function userRoutes(instance: Instance): Routes {
     'GET /v1/users/:id/deliveries': ({ id }) => {
       requireUser(instance, id);
       return { body: instance.webhooks.list().filter((delivery) => isAbout(delivery, id)) };
+    },
+    // Returns an OAuth access token. Clerk does not have this operation.
+    'POST /v1/users/:id/oauth_token': ({ id, body }) => {
+      const { client_id: clientId, ...request } = parse(OAuthTokenRequest, body);
+      return { body: { object: 'token', jwt: issueOAuthToken(instance, id, { ...request, clientId }) } };
     },
     'PATCH /v1/users/:id': ({ id, body }) => {
       const changes = userChanges(parse(UpdateUser, body));

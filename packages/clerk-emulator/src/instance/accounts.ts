@@ -6,7 +6,7 @@ import type { Instance } from './instance';
 import { membershipsOf, removeMember } from './organizations';
 import { hashPassword } from './passwords';
 import { deletedUserResource, sessionEventResource, userResource } from './resources';
-import { sessionToken } from './tokens';
+import { type OAuthTokenRequest, oauthToken, sessionToken } from './tokens';
 
 /** An e-mail address in lower case, without surrounding white space. */
 export const EmailAddress = z.string().trim().toLowerCase().pipe(z.email());
@@ -162,6 +162,13 @@ export function issueToken(
       slug: instance.store.organizations.get(membership.organizationId)?.slug,
     },
   });
+}
+
+/** Returns an OAuth access token, with which a client acts for a user. Throws a 404 for an unknown id. */
+export function issueOAuthToken(instance: Instance, userId: string, request: OAuthTokenRequest): string {
+  const { id } = requireUser(instance, userId);
+  const { issuer } = instance.publishableKey;
+  return oauthToken(instance.signingKey, { issuer, userId: id, now: instance.clock.now() }, request);
 }
 
 /** Returns the active sessions of a client, oldest first. */

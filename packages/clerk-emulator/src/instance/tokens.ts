@@ -8,7 +8,7 @@ import {
   sign,
 } from 'node:crypto';
 
-/** The RSA key of an instance (an emulated Clerk application). It signs session tokens and handshake tokens. */
+/** The RSA key of an instance (an emulated Clerk application). It signs all tokens. */
 export interface SigningKey {
   readonly privateKey: KeyObject;
   readonly publicKeyPem: string;
@@ -21,6 +21,7 @@ export interface SigningKey {
 /** Value of `cat`, the category, in the header of Clerk's session tokens. */
 const SESSION_TOKEN_CATEGORY = 'cl_B7d4PD111AAA';
 const MINUTE = 60_000;
+const DAY_SECONDS = 24 * 60 * 60;
 
 /** Generates an RSA-2048 private key in PEM. */
 export function generateSigningKeyPem(): string {
@@ -84,6 +85,35 @@ export function sessionToken(
     v: 2,
   };
   return signJwt(key, claims, { cat: SESSION_TOKEN_CATEGORY });
+}
+
+/** What an OAuth client requests for an access token. */
+export interface OAuthTokenRequest {
+  /** The resource server (RFC 8707). Without it, the token has no audience. */
+  readonly audience?: string | undefined;
+  readonly scopes?: readonly string[] | undefined;
+  readonly clientId?: string | undefined;
+}
+
+/** Returns an OAuth access token in Clerk's JWT format (RFC 9068). It is valid for a day. */
+export function oauthToken(
+  key: SigningKey,
+  token: { readonly issuer: string; readonly userId: string; readonly now: number },
+  { audience, scopes = ['profile', 'email'], clientId = 'client_emulator' }: OAuthTokenRequest,
+): string {
+  const issuedAt = Math.floor(token.now / 1000);
+  const claims = {
+    aud: audience,
+    client_id: clientId,
+    exp: issuedAt + DAY_SECONDS,
+    iat: issuedAt,
+    iss: token.issuer,
+    jti: `oat_${randomBytes(16).toString('hex')}`,
+    nbf: issuedAt - 10,
+    scope: scopes.join(' '),
+    sub: token.userId,
+  };
+  return signJwt(key, claims, { typ: 'at+jwt' });
 }
 
 /** Returns a handshake token. It contains the cookies that the application's server sets in the browser. */
