@@ -1,3 +1,5 @@
+import { verify } from 'node:crypto';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { verifyToken } from '@clerk/backend';
 import { expect, test } from 'vitest';
@@ -5,6 +7,7 @@ import { z } from 'zod';
 import type { Emulator, EmulatorOptions } from '../src/emulator';
 import { BrowserResponse, developmentBrowser } from './helpers/development-browser';
 import { SECRET_KEY, startProvider } from './helpers/emulator';
+import { CLERK_JS_FOLDER } from './helpers/folders';
 import { sendRequest } from './helpers/requests';
 import { stopAfterTest } from './helpers/stop';
 import { temporaryFolder } from './helpers/temporary-folder';
@@ -215,6 +218,45 @@ test('A production instance identifies the browser by an HttpOnly cookie', async
       .object({ response: z.object({ sessions: z.array(z.unknown()).length(1) }) })
       .safeParse(await seen.json()).success,
   ).toBe(true);
+});
+
+test('A native app signs in, is still signed in after its restart, and deletes the user', async () => {
+  const provider = await start();
+  const { id } = provider.createUser({ email: 'native@example.com', password });
+  const { Clerk } = createRequire(import.meta.url)(join(CLERK_JS_FOLDER, 'clerk-js-6.34.1/clerk.native.js'));
+  let saved = '';
+  const startApp = async () => {
+    const clerk = new Clerk(provider.variables['NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY'], {
+      proxyUrl: provider.url,
+    });
+    // The hooks do what the SDK for Expo does.
+    clerk.__internal_onBeforeRequest(({ url, headers }: { url: URL; headers: Headers }) => {
+      url.searchParams.append('_is_native', '1');
+      headers.set('authorization', saved);
+    });
+    clerk.__internal_onAfterResponse((_: unknown, { headers }: Response) => {
+      saved = headers.get('authorization') ?? saved;
+    });
+    await clerk.load({ standardBrowser: false, telemetry: false });
+    return clerk;
+  };
+
+  const first = await startApp();
+  const signIn = await first.client.signIn.create({ identifier: 'native@example.com', password });
+  await first.setActive({ session: signIn.createdSessionId });
+  expect(await verifyToken(await first.session.getToken(), { jwtKey: provider.publicKeyPem })).toMatchObject({
+    sub: id,
+    sid: signIn.createdSessionId,
+  });
+  // The SDK for Flutter verifies the signature of the token that identifies the app.
+  const [header, claims, signature = ''] = saved.split('.');
+  const signed = Buffer.from(`${header}.${claims}`);
+  expect(verify('RSA-SHA256', signed, provider.publicKeyPem, Buffer.from(signature, 'base64url'))).toBe(true);
+
+  const restarted = await startApp();
+  expect(restarted.user.id).toBe(id);
+  await restarted.user.delete();
+  expect(provider.store.users.all()).toEqual([]);
 });
 
 test('After a restart of the emulator, a signed-in browser is still signed in, and another browser can continue its sign-up', async () => {

@@ -4,8 +4,12 @@ import type { Client, Session, SignIn, SignUp, User } from '../instance/data';
 import { ApiError, notFound } from '../instance/error';
 import { newId } from '../instance/ids';
 import { type Instance, isSecretKey } from '../instance/instance';
+import { nativeToken } from '../instance/tokens';
 
-/** The browser that sent a request. A client is Clerk's record of a browser. The token of the client identifies the browser. */
+/**
+ * The browser that sent a request. A client is Clerk's record of a browser. The token of the client identifies the browser. A
+ * native app, whose SDK sends `_is_native`, counts as a browser.
+ */
 export interface Browser {
   /** Origin of the application. Session tokens contain it as the authorized party. */
   readonly origin: string | undefined;
@@ -25,9 +29,9 @@ export const ATTEMPT_LIFE = 24 * 60 * 60 * 1000;
 const COOKIE_LIFE_SECONDS = 365 * 24 * 60 * 60;
 
 /**
- * Recognizes the browser by `__clerk_db_jwt` in the query (development instance) or by the `__client` cookie (production
- * instance). Throws a 400 if the origin of the request is not trusted (see `isTrustedOrigin`), because a page of an untrusted
- * origin must not act for the user.
+ * Recognizes the browser by `__clerk_db_jwt` in the query (development instance), by the `__client` cookie (production
+ * instance), or by the `authorization` header (native app). Throws a 400 if the origin of the request is not trusted (see
+ * `isTrustedOrigin`), because a page of an untrusted origin must not act for the user.
  */
 export function recognizeBrowser(instance: Instance, request: ApiRequest): Browser {
   const proxy = proxyOrigin(instance, request);
@@ -45,7 +49,7 @@ export function recognizeBrowser(instance: Instance, request: ApiRequest): Brows
       return client();
     },
     establish() {
-      const established = client() ?? newClient(instance);
+      const established = client() ?? newClient(instance, isNative(request));
       id = established.id;
       return established;
     },
@@ -57,12 +61,13 @@ export function isTrustedOrigin(instance: Instance, request: ApiRequest, origin:
   return isLoopback(origin) || origin === proxyOrigin(instance, request);
 }
 
-/** Creates a client for a browser. */
-export function newClient(instance: Instance): Client {
+/** Creates a client for a browser or for a native app. */
+export function newClient(instance: Instance, native = false): Client {
   const now = instance.clock.now();
+  const id = newId('client');
   return instance.store.clients.put({
-    id: newId('client'),
-    token: newId('dvb'),
+    id,
+    token: native ? nativeToken(instance.signingKey, id) : newId('dvb'),
     signInId: null,
     signUpId: null,
     lastStrategy: null,
@@ -74,10 +79,11 @@ export function newClient(instance: Instance): Client {
 /**
  * Returns headers and cookies that update the browser. A development instance sends the token of a new client in a header, and in
  * a cookie of its own host (see `readClientToken`). A production instance sends cookies with the token and with the time that
- * `clientUpdatedAt` returns.
+ * `clientUpdatedAt` returns. A native app gets the token in the `authorization` header, and keeps it.
  */
 export function browserState(instance: Instance, request: BrowserRequest) {
   const { client } = request.browser;
+  if (isNative(request)) return { headers: client ? { authorization: client.token } : {}, cookies: [] };
   if (instance.publishableKey.development) {
     if (client === undefined) return { headers: {}, cookies: [] };
     const isNew = client.token !== readClientToken(instance, request);
@@ -173,11 +179,16 @@ export function requireSignedIn(
 const clientCookie = (browser: Browser, { token }: Client) =>
   `__client=${token}; HttpOnly; ${cookieAttributes(browser)}`;
 
+const isNative = ({ url }: ApiRequest) => url.searchParams.has('_is_native');
+
 /**
- * Returns the token in the cookie (production instance) or in the query (development instance). A handshake with a development
- * instance also reads the cookie, so that a user is signed in on each origin of an application, such as a subdomain.
+ * Returns the token in the `authorization` header (native app), in the cookie (production instance) or in the query (development
+ * instance). A handshake with a development instance also reads the cookie, so that a user is signed in on each origin of an
+ * application, such as a subdomain.
  */
-function readClientToken(instance: Instance, { url, headers }: ApiRequest): string | undefined {
+function readClientToken(instance: Instance, request: ApiRequest): string | undefined {
+  const { url, headers } = request;
+  if (isNative(request)) return headers.get('authorization') ?? undefined;
   const { development } = instance.publishableKey;
   const token = development ? url.searchParams.get('__clerk_db_jwt') : undefined;
   if (token) return token;

@@ -44,7 +44,7 @@ const User = z.object({
   updatedAt: Time,
 });
 
-/** Record of a browser. The browser sends the token in a cookie or in the query. */
+/** Record of a browser or a native app. It sends the token in a cookie, in the query or in the `authorization` header. */
 const Client = z.object({
   id: z.string(),
   token: z.string(),

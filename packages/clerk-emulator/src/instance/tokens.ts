@@ -121,6 +121,11 @@ export function handshakeToken(key: SigningKey, cookies: readonly string[]): str
   return signJwt(key, { handshake: cookies });
 }
 
+/** Returns a secret token for the client of a native app. It is a JWT, because the SDK for Flutter verifies its signature. */
+export function nativeToken(key: SigningKey, clientId: string): string {
+  return signJwt(key, { id: clientId, rotating_token: randomBytes(20).toString('hex') });
+}
+
 function signJwt(
   { kid, privateKey }: SigningKey,
   claims: unknown,
