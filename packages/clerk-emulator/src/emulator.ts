@@ -232,7 +232,7 @@ function createApis(instance: Instance, clerkJs: ClerkJs): Hono {
       credentials: true,
       allowMethods: ['GET', 'POST', 'PATCH', 'PUT', 'DELETE'],
       allowHeaders: ['authorization', 'content-type'],
-      exposeHeaders: ['clerk-db-jwt'],
+      exposeHeaders: ['authorization', 'clerk-db-jwt'],
     }),
   );
   app.get('/npm/*', ({ req }) => clerkJs(req.path));
@@ -241,7 +241,7 @@ function createApis(instance: Instance, clerkJs: ClerkJs): Hono {
   return app
     .route('/', frontendApi(instance))
     .route('/', backendApi(instance))
-    .all('/v1/*', ({ req }) => {
+    .all('*', ({ req }) => {
       throw notEmulated(`${req.method} ${req.path}`);
     });
 }

@@ -352,6 +352,9 @@ test('The Backend API responds 501 to an operation that it lacks and names it, 4
   expect(missing.status).toBe(501);
   const message = expect.stringMatching(/POST \/v1\/oauth_applications.*README/);
   expect(await missing.json()).toMatchObject({ errors: [{ code: 'operation_not_emulated', message }] });
+  // The path of this operation has no version.
+  const apiKey = clerk.apiKeys.create({ name: 'key', subject: 'user_1' });
+  expect(await failure(apiKey)).toMatchObject({ status: 501, code: 'operation_not_emulated' });
   expect((await call('/v1/users', 'x'.repeat(70_000))).status).toBe(413);
   const broken = await call('/v1/users', '{');
   expect(broken.status).toBe(400);

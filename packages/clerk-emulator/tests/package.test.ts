@@ -32,9 +32,8 @@ async function linkPackage(name: string): Promise<void> {
 
 // Links the declared dependencies to the installed copies, because `npm install` would need the registry. The import of an
 // undeclared dependency fails, because there is no link to it.
-await execute('npm', ['pack', '--loglevel=error', '--pack-destination', folder], {
-  cwd: path.join(packageFolder, 'dist'),
-});
+const pack = ['pack', './packages/clerk-emulator/dist', '--loglevel=error', '--pack-destination', folder];
+await execute('npm', pack, { cwd: path.join(packageFolder, '../..') });
 const [tarball = ''] = await readdir(folder);
 await mkdir(installed, { recursive: true });
 await extract({ file: path.join(folder, tarball), cwd: installed, strip: 1 });
