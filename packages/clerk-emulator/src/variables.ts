@@ -15,8 +15,8 @@ export const CLERK_JS_5_PATH = '/npm/@clerk/clerk-js@5/dist/clerk.browser.js';
 export const CLERK_JS_PATH = '/npm/@clerk/clerk-js@6/dist/clerk.browser.js';
 export const CLERK_UI_PATH = '/npm/@clerk/ui@1/dist/ui.browser.js';
 
-/** Prefixes of the variables that frameworks pass to the browser: Next.js, Vite, Astro and SvelteKit, Nuxt. */
-const PREFIXES = ['', 'NEXT_PUBLIC_', 'VITE_', 'PUBLIC_', 'NUXT_PUBLIC_'];
+/** Prefixes of the variables that frameworks pass to the browser: Next.js, Vite, Astro and SvelteKit, Nuxt, Expo. */
+const PREFIXES = ['', 'NEXT_PUBLIC_', 'VITE_', 'PUBLIC_', 'NUXT_PUBLIC_', 'EXPO_PUBLIC_'];
 
 /** Returns the environment variables that make Clerk's SDKs use an emulator, and the address of its console. */
 export function sdkVariables({
