@@ -10,9 +10,9 @@ import { processState } from '../process-state';
 const TIMEOUT_MS = 500;
 const MAX_CONNECTIONS = 32;
 const MAX_RESPONSE_BYTES = 1024 * 1024;
-/** Number of consecutive failures after which calls are rejected immediately. */
+/** Number of consecutive requests that fail, after which commands are rejected immediately. */
 const FAILURES = 5;
-/** Time after which one call tests whether the store is available again. */
+/** Time after which one request tests whether the store is available again. */
 const TEST_AFTER_MS = 1_000;
 
 /** The transport of the KV client. It replaces the HTTP code of the client. */
@@ -42,18 +42,19 @@ function parseReplies(text: string, count: number): readonly Reply[] {
 /**
  * Returns a transport that uses keep-alive connections, and that sends the commands of one event loop iteration in one request.
  * The client's own transport, `fetch`, takes several times the CPU time. A command rejects if the store is unreachable, rejects
- * the request or does not respond within `timeoutMs`.
+ * the request or does not respond within `timeoutMs`, or if `gate` rejects.
  */
 export function kvRequester(
   { url, token }: { url: string; token: string },
   timeoutMs = TIMEOUT_MS,
+  gate = (send: () => Promise<readonly Reply[]>) => send(),
 ): Requester {
   const { origin, pathname } = new URL(url);
   const pool = new Pool(origin, { connections: MAX_CONNECTIONS, maxResponseSize: MAX_RESPONSE_BYTES });
   const path = `${pathname.replace(/\/$/, '')}/pipeline`;
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
 
-  async function send(calls: readonly Call[]): Promise<void> {
+  async function send(calls: readonly Call[]): Promise<readonly Reply[]> {
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(new Error('KV store did not respond')), timeoutMs);
     try {
@@ -67,12 +68,18 @@ export function kvRequester(
       const text = await body.text();
       if (statusCode !== 200)
         throw Object.assign(new Error('KV store rejected the request'), { code: `HTTP_${statusCode}` });
-      const replies = parseReplies(text, calls.length);
+      return parseReplies(text, calls.length);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async function settle(calls: readonly Call[]): Promise<void> {
+    try {
+      const replies = await gate(() => send(calls));
       for (const [index, { resolve }] of calls.entries()) resolve(replies[index] ?? {});
     } catch (error) {
       for (const { reject } of calls) reject(error);
-    } finally {
-      clearTimeout(timer);
     }
   }
 
@@ -82,16 +89,19 @@ export function kvRequester(
       new Promise((resolve, reject) => {
         if (waiting.push({ command, resolve, reject }) > 1) return;
         setImmediate(() => {
-          void send(waiting);
+          void settle(waiting);
           waiting = [];
         });
       }),
   };
 }
 
-function connect() {
-  const kv = new VercelKV(kvRequester(kvAddress()));
-  const breaker = circuitBreaker(handleAll, {
+/** Returns the client of this process. A store that responds to a request only with errors has failed, as after its quota. */
+function connect(): VercelKV {
+  const failures = handleAll.orWhenResult(
+    (replies) => Array.isArray(replies) && replies.every(({ error }) => error !== undefined),
+  );
+  const breaker = circuitBreaker(failures, {
     halfOpenAfter: TEST_AFTER_MS,
     breaker: new ConsecutiveBreaker(FAILURES),
   });
@@ -101,21 +111,23 @@ function connect() {
     if (isSkipped) return;
     isSkipped = true;
     telemetry()?.breakerOpened();
-    log.warn({ error: describeError('error' in reason ? reason.error : undefined) }, 'cache skipped');
+    log.warn(
+      { error: 'error' in reason ? describeError(reason.error) : { name: 'UpstashError' } },
+      'cache skipped',
+    );
   });
   breaker.onReset(() => {
     isSkipped = false;
     telemetry()?.breakerClosed();
     log.info('cache in use again');
   });
-  return { kv, breaker };
+  return new VercelKV(kvRequester(kvAddress(), TIMEOUT_MS, (send) => breaker.execute(send)));
 }
 
 /**
  * Runs a command with the KV client of this process. Rejects if the store fails or does not respond within 500 ms. After five
- * consecutive failures, rejects immediately, except for one call a second, until a call succeeds.
+ * consecutive requests to the store have failed, rejects immediately, except for one request a second, until one succeeds.
  */
 export async function withKv<T>(command: (kv: VercelKV) => Promise<T>): Promise<T> {
-  const { kv, breaker } = processState('kv', connect);
-  return breaker.execute(() => command(kv));
+  return command(processState('kv', connect));
 }

@@ -110,7 +110,7 @@ test('Sequential commands use the same connection', async () => {
   expect(new Set(storeRequests.map(({ request }) => request.socket)).size).toBe(1);
 });
 
-test('After five consecutive failures, commands are rejected without a call, except for one call a second, until a call succeeds', async () => {
+test('After five consecutive requests have failed, commands are rejected without a request, except for one request a second, until one succeeds', async () => {
   for (const [name, value] of [
     ['URL', url],
     ['TOKEN', 'x'],
@@ -123,30 +123,41 @@ test('After five consecutive failures, commands are rejected without a call, exc
     vi.unstubAllEnvs();
     vi.restoreAllMocks();
   });
-  let calls = 0;
-  const call = (error?: Error) =>
-    withKv(async () => {
-      calls += 1;
-      if (error) throw error;
-    }).then(
-      () => 'resolved',
+  const get = () =>
+    withKv((client) => client.get('key')).then(
+      (value) => value,
       ({ message }: Error) => message,
     );
-  const lost = new Error('lost');
-  for (let attempt = 0; attempt < 5; attempt += 1) expect(await call(lost)).toBe('lost');
-  expect(await call()).not.toBe('resolved');
-  vi.advanceTimersByTime(1_001);
-  expect(await call(lost)).toBe('lost');
-  expect(await call()).not.toBe('resolved');
-  expect(calls).toBe(6);
-  vi.advanceTimersByTime(1_001);
-  expect(await call()).toBe('resolved');
-  expect(await call()).toBe('resolved');
-  expect(warn).toHaveBeenCalledExactlyOnceWith(
-    { error: expect.objectContaining({ message: 'lost' }) },
-    'cache skipped',
-  );
-  expect(info).toHaveBeenCalledExactlyOnceWith('cache in use again');
-  for (let attempt = 0; attempt < 5; attempt += 1) await call(lost);
-  expect(warn).toHaveBeenCalledTimes(2);
+  const isOpen = expect.stringContaining('circuit breaker is open');
+  const drop = ({ request }: StoreRequest) => request.socket.resetAndDestroy();
+  const overQuota = ({ commands, response }: StoreRequest) =>
+    response.end(JSON.stringify(commands.map(() => ({ error: 'ERR max requests limit exceeded' }))));
+  for (const [outages, fail, logged] of [
+    [1, drop, { code: 'ECONNRESET' }],
+    [2, overQuota, { name: 'UpstashError' }],
+  ] as const) {
+    storeRequests.length = 0;
+    respond = fail;
+    // Ten commands of one request are one failure.
+    for (let attempt = 1; attempt < 5; attempt += 1) await Promise.all(Array.from({ length: 10 }, get));
+    respond = echo;
+    expect(await get()).toBe('key');
+    respond = fail;
+    for (let attempt = 1; attempt < 5; attempt += 1) await get();
+    expect(warn).toHaveBeenCalledTimes(outages - 1);
+    await get();
+    expect(warn).toHaveBeenCalledTimes(outages);
+    expect(warn).toHaveBeenLastCalledWith({ error: expect.objectContaining(logged) }, 'cache skipped');
+    expect(storeRequests).toHaveLength(10);
+    expect(await get()).toEqual(isOpen);
+    vi.advanceTimersByTime(1_001);
+    await get();
+    expect(await get()).toEqual(isOpen);
+    expect(storeRequests).toHaveLength(11);
+    vi.advanceTimersByTime(1_001);
+    respond = echo;
+    expect([await get(), await get()]).toEqual(['key', 'key']);
+    expect(info).toHaveBeenCalledTimes(outages);
+    expect(info).toHaveBeenLastCalledWith('cache in use again');
+  }
 });
