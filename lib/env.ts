@@ -35,6 +35,7 @@ const CUSTOM_ORIGIN = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[^/?#@\s]+$/;
 /** Returns what is wrong with an origin. Browsers send origins in exactly one spelling. */
 function problemOfOrigin(value: string): string | undefined {
   if (value.includes(',')) return 'must be separated by spaces, not by commas';
+  if (value.includes('*')) return 'must list each origin, without a wildcard';
   if (value.endsWith('/')) return 'must contain origins without a slash at the end';
   if (/[A-Z]/.test(value)) return 'must contain origins in lower case';
   if (/^(?:https:.*:443|http:.*:80)$/.test(value)) return 'must contain origins without the default port';

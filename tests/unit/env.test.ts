@@ -122,6 +122,11 @@ const INVALID: [name: string, problem: string, ...values: string[]][] = [
     'must be separated by spaces, not by commas',
     'https://a.example,https://b.example',
   ],
+  [
+    'IDP_AUTHORIZED_PARTIES',
+    'must list each origin, without a wildcard',
+    ...['https://*.example.com', 'https://a.example *', 'chrome-extension://*'],
+  ],
   ['IDP_AUTHORIZED_PARTIES', 'must contain origins without a slash at the end', 'https://a.example/'],
   ['IDP_AUTHORIZED_PARTIES', 'must contain origins in lower case', 'https://App.example'],
   ['IDP_AUTHORIZED_PARTIES', 'must contain origins without the default port', 'https://a.example:443'],
