@@ -114,7 +114,10 @@ const parsedBy = <T>(read: (value: string) => ParseResult<T>) =>
  */
 export const variables = z.object({
   IDP_SECRET_KEY: required.check(
-    z.regex(/^sk_(?:test|live)_[\x21-\x7e]{10,}$/, 'must be a secret key (sk_test_… or sk_live_…)'),
+    z.regex(/^sk_(?:test|live)_[\x21-\x7e]{10,}$/, {
+      error: 'must be a secret key (sk_test_… or sk_live_…)',
+      abort: true, // Skips the comparison with the publishable key.
+    }),
   ),
   IDP_PUBLISHABLE_KEY: parsedBy(readPublishableKey),
   IDP_WEBHOOK_SIGNING_SECRET: parsedBy(readSigningSecrets),
