@@ -20,7 +20,7 @@ export const limitWebhookBody = (request: Request) =>
 export interface Delivery {
   /** Id of the message that contains the event. It is the same in each delivery of the message. */
   readonly messageId: string;
-  /** Time of the event in milliseconds since 1970. For an event without a `timestamp`, the time of the delivery. */
+  /** Time of the event in milliseconds since 1970. For an event without a valid `timestamp`, the time of the delivery. */
   readonly occurredAt: number;
 }
 
@@ -52,6 +52,12 @@ function verify(payload: string, headers: Headers, secrets: readonly string[]): 
   const isVerified = secrets.some((secret) => isSigned(payload, signed, secret));
   return isVerified ? { messageId: id, occurredAt: Number(timestamp) * 1_000 } : undefined;
 }
+
+const MAX_CLOCK_DIFFERENCE_MS = 24 * 3_600_000;
+
+/** Returns true for a time in milliseconds since 1970 that is at most a day ahead. A later one would outdate all next events. */
+export const isEventTime = (time: unknown): time is number =>
+  Number.isSafeInteger(time) && Number(time) <= Date.now() + MAX_CLOCK_DIFFERENCE_MS;
 
 const property = (value: unknown, name: string): unknown =>
   typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
@@ -94,7 +100,7 @@ export async function receiveWebhook(
   addLogFields({ eventType: type.slice(0, 64) });
   const acknowledgment = { received: true, eventType: type } as const;
   if (type === 'user.created' && !(await registerUser(data))) return acknowledgment;
-  const occurredAt = typeof time === 'number' ? time : delivery.occurredAt;
+  const occurredAt = isEventTime(time) ? time : delivery.occurredAt;
   if (Object.hasOwn(handlers, type)) await handlers[type]?.(data, { ...delivery, occurredAt });
   return acknowledgment;
 }

@@ -133,6 +133,25 @@ describe('A handler of an event', () => {
     expect(await rowsOf('retried')).toHaveLength(1);
   });
 
+  test.each([1e300, 2 ** 63, 9e15, 1.5, Number.NaN])(
+    'An event whose timestamp is not a possible time has the time of its delivery: %s',
+    async (timestamp) => {
+      const before = Date.now() - 1_000;
+      const outcomes: unknown[] = [];
+      handle.mockImplementation(async (_data, { occurredAt, isNewest }) => {
+        expect(occurredAt).toBeGreaterThanOrEqual(before);
+        outcomes.push(await isNewest('subject'));
+      });
+      expect(await deliver('test.event', { id: 'odd' }, { timestamp })).toEqual(acknowledged('test.event'));
+      expect(await deliver('test.event', { id: 'odd' }, { timestamp: Date.now() + 60_000 })).toEqual(
+        acknowledged('test.event'),
+      );
+      expect(outcomes).toEqual([true, true]);
+      handle.mockImplementation((_data, { isNewest }) => isNewest('subject', timestamp));
+      expect(await deliver('test.event', { id: 'odd' })).toEqual(invalid);
+    },
+  );
+
   test('An event whose handler catches a database error gets a 500, because the transaction is rolled back', async () => {
     handle.mockImplementationOnce(async (data, { transaction }) => {
       await write(transaction, data.id);
