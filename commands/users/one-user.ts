@@ -11,7 +11,7 @@ import { exportUser } from '#lib/users/export';
 import { type ForgetResult, forget, remember } from '#lib/users/forget';
 import { type ForgetDueStep, forgetDue } from '#lib/users/forget-due';
 import { cancelDeletion, deletionDueAt } from '#lib/users/pending-deletions';
-import { findLinks, type Link } from '#lib/users/rows';
+import { allIdsOf, findLinks, type Link } from '#lib/users/rows';
 import { exportOwnTables } from '../../events/export-user';
 import { type ExitCode, safeMessage, shown, UsageError } from '../command';
 
@@ -71,7 +71,7 @@ export async function showOne(id: string): Promise<ExitCode> {
   const link = await linkOf(id);
   const providerId = link?.identityProviderUserId ?? id;
   const until = (await asTransientError(forgottenUntil([providerId]))).get(providerId);
-  const dueAt = await deletionDueAt(providerId);
+  const dueAt = await deletionDueAt(link ? allIdsOf(link) : [id]);
   const atProvider = await findAtProvider(providerId);
   const lines = [
     ['internal id', link?.userId ?? 'none: not linked'],
@@ -82,7 +82,7 @@ export async function showOne(id: string): Promise<ExitCode> {
       `${shown(identityProviderUserId)} until ${expiresAt.toISOString()}`,
     ]),
     ...(until === undefined ? [] : [['forgotten', `until ${new Date(until).toISOString()}`]]),
-    ...(dueAt === undefined ? [] : [['deletion', `due at ${dueAt.toISOString()}`]]),
+    ...(dueAt === null ? [] : [['deletion', `due at ${dueAt.toISOString()}`]]),
     ['cache', await describeCache(providerId, link?.userId)],
     [
       'provider',
@@ -111,7 +111,8 @@ export async function exportOne(id: string): Promise<ExitCode> {
 /** `npm run users -- remember` */
 export async function rememberOne(id: string): Promise<ExitCode> {
   parseEnvironmentSubset(z.pick(variables, { DATABASE_URL: true }));
-  const isCancelled = await cancelDeletion(id);
+  const ids = (await findLinks(id)).map(allIdsOf).find((each) => each.includes(id));
+  const isCancelled = await cancelDeletion(ids ?? [id]);
   const isDeleted = await remember(id);
   if (isCancelled) print('The pending deletion of this user is cancelled.');
   if (isDeleted) print('The entry is deleted. Any registration links this user again.');
@@ -161,7 +162,7 @@ export async function forgetOne(id: string, { yes }: { readonly yes?: boolean })
   const result = await forget(identityProviderUserId, FORGOTTEN_USERS_DAYS);
   print(FORGET_MESSAGES[result]);
   if (result !== 'forgotten') return 1;
-  await cancelDeletion(identityProviderUserId);
+  await cancelDeletion(link ? allIdsOf(link) : [id]);
   return 0;
 }
 

@@ -1,10 +1,11 @@
+import * as z from 'zod/mini';
 import { TransientError } from '../concurrency/retry';
 import { readCachedId } from '../linking/id-cache';
 import { forgottenUntil } from '../linking/links';
 import { database } from '../storage/database';
 import { asTransientError } from './database-error';
 import { deletionDueAt } from './pending-deletions';
-import { allIdsOf, type Link } from './rows';
+import { allIdsOf, type Link, Time } from './rows';
 
 /** The ids of a user. `userId` is undefined if the user is not linked (has no row in `users`). */
 export interface ExportedUser extends Omit<Link, 'userId'> {
@@ -17,6 +18,8 @@ export interface ExportedUser extends Omit<Link, 'userId'> {
  */
 export type ExportUser = (user: ExportedUser) => Promise<Readonly<Record<string, unknown>>>;
 
+const Subjects = z.array(z.object({ id: z.string(), appliedTime: Time, receivedAt: Time }));
+
 /** Returns all data of a user, and the result of `exportOwn`. Changes nothing. Rejects if some data cannot be read. */
 export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Promise<object> {
   const { userId = null, identityProviderUserId, previousIds } = user;
@@ -24,15 +27,17 @@ export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Pro
   if (cached.outcome === 'error') throw new TransientError('The cache does not respond');
   const forgotten = await asTransientError(forgottenUntil([identityProviderUserId]));
   const until = forgotten.get(identityProviderUserId);
-  const ids = [...allIdsOf(user), ...(userId === null ? [] : [userId])];
-  const subjects = await asTransientError(database().webhookSubject.findMany({ where: { id: { in: ids } } }));
+  const ids = allIdsOf(user);
+  const subjects = database().$queryRaw`
+    SELECT id, applied_time::float8 AS "appliedTime", (extract(epoch FROM received_at) * 1000)::float8 AS "receivedAt"
+    FROM public.webhook_subjects WHERE id = ANY (${[...ids, userId]}::text[])`;
   return {
     link: { userId, identityProviderUserId },
     previousIds,
     cachedUserId: cached.outcome === 'hit' ? cached.id : null,
     forgottenUntil: until === undefined ? null : new Date(until),
-    deletionDueAt: (await deletionDueAt(identityProviderUserId)) ?? null,
-    webhookSubjects: subjects.map((row) => ({ ...row, appliedTime: new Date(Number(row.appliedTime)) })),
+    deletionDueAt: await deletionDueAt(ids),
+    webhookSubjects: Subjects.parse(await asTransientError(subjects)),
     ownTables: await exportOwn(user),
   };
 }

@@ -49,7 +49,7 @@ export async function* forgetDue(
       yield step;
       // If a new event has postponed the deletion in the meantime, it stays pending.
       if (ENDS.has(step.result))
-        await retry(retryOptions, () => cancelDeletion(step.identityProviderUserId, true));
+        await retry(retryOptions, () => cancelDeletion([step.identityProviderUserId], true));
     }
   }
 }

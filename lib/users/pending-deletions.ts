@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { database, type Transaction } from '../storage/database';
 import { asTransientError } from './database-error';
+import { Time } from './rows';
 
 /**
  * Schedules the deletion of a user, which lib/users/forget-due.ts runs after `hours` hours. A later call for the same user
@@ -43,21 +44,20 @@ export async function dueDeletions(): Promise<DueDeletion[]> {
   return z.array(DueDeletion).parse(await asTransientError(found));
 }
 
-const Times = z.array(z.object({ dueAt: z.number() }));
+const Due = z.array(z.object({ dueAt: z.nullable(Time) }));
 
-/** Returns the time at which the deletion of a user is due, or undefined if none is pending. */
-export async function deletionDueAt(identityProviderUserId: string): Promise<Date | undefined> {
+/** Returns the time at which the deletion of a user with these ids is due, or null if none is pending. */
+export async function deletionDueAt(ids: readonly string[]): Promise<Date | null> {
   const found = database().$queryRaw`
-    SELECT (extract(epoch FROM due_at) * 1000)::float8 AS "dueAt" FROM public.pending_deletions
-    WHERE identity_provider_user_id = ${identityProviderUserId}`;
-  const [row] = Times.parse(await asTransientError(found));
-  return row && new Date(row.dueAt);
+    SELECT (extract(epoch FROM min(due_at)) * 1000)::float8 AS "dueAt" FROM public.pending_deletions
+    WHERE identity_provider_user_id = ANY (${ids}::text[])`;
+  return Due.parse(await asTransientError(found))[0]?.dueAt ?? null;
 }
 
-/** Deletes the pending deletion of a user, with `onlyDue` only if it is still due. Returns false if there is none. */
-export async function cancelDeletion(identityProviderUserId: string, onlyDue = false): Promise<boolean> {
+/** Deletes the pending deletions of these ids, with `onlyDue` only if they are still due. Returns false if there is none. */
+export async function cancelDeletion(ids: readonly string[], onlyDue = false): Promise<boolean> {
   const deleting = database().$executeRaw`
     DELETE FROM public.pending_deletions
-    WHERE identity_provider_user_id = ${identityProviderUserId} AND (due_at <= now() OR NOT ${onlyDue})`;
-  return (await asTransientError(deleting)) === 1;
+    WHERE identity_provider_user_id = ANY (${ids}::text[]) AND (due_at <= now() OR NOT ${onlyDue})`;
+  return (await asTransientError(deleting)) > 0;
 }

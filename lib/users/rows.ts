@@ -1,27 +1,42 @@
 import * as z from 'zod/mini';
 import { retryOnConflict } from '../concurrency/attempts';
+import { Prisma } from '../generated/prisma/client';
 import { database, type Transaction } from '../storage/database';
 import { asTransientError } from './database-error';
 
-/** A row of `users`, and the rows of its previous ids. */
-export interface Link {
-  readonly userId: string;
-  readonly identityProviderUserId: string;
-  /** Former ids at the identity provider, which a relink replaced. The service accepts each until `expiresAt`. */
-  readonly previousIds: readonly { readonly identityProviderUserId: string; readonly expiresAt: Date }[];
+/**
+ * Schema of a time that a statement selects in milliseconds since 1970. For a `timestamptz`, @prisma/adapter-pg 7.10 returns
+ * another time if the time zone of the session is not UTC.
+ */
+export const Time = z.pipe(
+  z.number(),
+  z.transform((milliseconds) => new Date(milliseconds)),
+);
+
+const Links = z.array(
+  z.object({
+    userId: z.string(),
+    identityProviderUserId: z.string(),
+    previousIds: z.array(z.object({ identityProviderUserId: z.string(), expiresAt: Time })),
+  }),
+);
+
+/**
+ * A row of `users`, and the rows of its previous ids. A relink replaced these former ids at the identity provider. The service
+ * accepts each until `expiresAt`.
+ */
+export type Link = Readonly<z.infer<typeof Links>[number]>;
+
+/** Returns up to `limit` links that match the condition, sorted by internal id. */
+async function readLinks(condition: Prisma.Sql, limit: number): Promise<Link[]> {
+  const rows = database()
+    .$queryRaw`SELECT id AS "userId", identity_provider_user_id AS "identityProviderUserId", coalesce((
+        SELECT json_agg(json_build_object('identityProviderUserId', previous.identity_provider_user_id,
+                                          'expiresAt', extract(epoch FROM expires_at) * 1000) ORDER BY expires_at DESC)
+        FROM public.previous_ids AS previous WHERE user_id = users.id), '[]') AS "previousIds"
+    FROM public.users WHERE ${condition} ORDER BY id LIMIT ${limit}`;
+  return Links.parse(await asTransientError(rows));
 }
-
-const include = {
-  previousIds: {
-    select: { identityProviderUserId: true, expiresAt: true },
-    orderBy: { expiresAt: 'desc' },
-  },
-} as const;
-
-const linkOf = ({ id, ...link }: Omit<Link, 'userId'> & { readonly id: string }): Link => ({
-  userId: id,
-  ...link,
-});
 
 /** Returns all ids of a user at the identity provider, the present one first. */
 export const allIdsOf = ({ identityProviderUserId, previousIds }: Omit<Link, 'userId'>): string[] => [
@@ -30,34 +45,22 @@ export const allIdsOf = ({ identityProviderUserId, previousIds }: Omit<Link, 'us
 ];
 
 /** Returns up to `limit` rows after the row of `userId` or, if it is undefined, from the start. Sorts by internal id. */
-export async function linksAfter(userId: string | undefined, limit: number): Promise<Link[]> {
-  const rows = database().user.findMany({
-    ...(userId === undefined ? {} : { where: { id: { gt: userId } } }),
-    orderBy: { id: 'asc' },
-    take: limit,
-    include,
-  });
-  return (await asTransientError(rows)).map(linkOf);
-}
+export const linksAfter = (userId: string | undefined, limit: number): Promise<Link[]> =>
+  readLinks(userId === undefined ? Prisma.sql`true` : Prisma.sql`id > ${userId}::uuid`, limit);
 
 /**
  * Returns the rows with this internal id, or with this present or previous identity-provider user id. There are two rows if the
  * id is the internal id of one user and an identity-provider user id of another user.
  */
 export async function findLinks(eitherId: string): Promise<Link[]> {
-  const internal = z.guid().safeParse(eitherId);
-  const rows = database().user.findMany({
-    where: {
-      OR: [
-        { identityProviderUserId: eitherId },
-        { previousIds: { some: { identityProviderUserId: eitherId } } },
-        ...(internal.success ? [{ id: internal.data }] : []),
-      ],
-    },
-    take: 2,
-    include,
-  });
-  return (await asTransientError(rows)).map(linkOf);
+  const internalId = z.guid().safeParse(eitherId).data ?? null;
+  return readLinks(
+    Prisma.sql`id IN (
+      SELECT id FROM public.users WHERE identity_provider_user_id = ${eitherId}
+      UNION SELECT user_id FROM public.previous_ids WHERE identity_provider_user_id = ${eitherId}
+      UNION SELECT ${internalId}::uuid)`,
+    2,
+  );
 }
 
 /**

@@ -3,6 +3,9 @@ import { importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database, kv } = await startInProcess();
 const { pool } = database;
+await pool.query(
+  `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = ''Asia/Kolkata''', current_database()); END $$`,
+);
 
 const { deleteLink, exportUser, findLinks, linkMany } = await importAsProcess(async () => ({
   ...(await import('#lib/users/export')),
@@ -11,14 +14,14 @@ const { deleteLink, exportUser, findLinks, linkMany } = await importAsProcess(as
   ...(await import('#lib/users/backfill')),
 }));
 
-test('exportUser() returns all stored data about a linked user, and the result of the callback as `ownTables`', async () => {
+test('exportUser() returns all stored data about a linked user, with the true times in a database whose time zone is not UTC, and the result of the callback as `ownTables`', async () => {
   await linkMany(['user_1']);
   const [row] = await database.rowsOf('user_1');
   const userId = row?.id ?? '';
-  await pool.query(`INSERT INTO previous_ids VALUES ('old_1', $1, 'user_1', 'run', '2030-01-01')`, [userId]);
-  await pool.query(`INSERT INTO pending_deletions VALUES ('user_1', '2030-02-02'), ('user_2', '2031-01-01')`);
+  await pool.query(`INSERT INTO previous_ids VALUES ('old_1', $1, 'user_1', 'run', '2030-01-01Z')`, [userId]);
+  await pool.query(`INSERT INTO pending_deletions VALUES ('old_1', '2030-02-02Z'), ('user_2', '2029-01-01')`);
   await pool.query(
-    `INSERT INTO webhook_subjects SELECT id, 86400000, '2029-01-01' FROM unnest($1::text[]) AS subject (id)`,
+    `INSERT INTO webhook_subjects SELECT id, 86400000, '2029-01-01Z' FROM unnest($1::text[]) AS subject (id)`,
     [['user_1', 'old_1', userId, 'user_2']],
   );
   await kv.engine.call('SET', 'auth:user-id-by-idp:user_1', userId);
