@@ -139,13 +139,23 @@ async function isConfirmed(): Promise<boolean> {
   return answer.trim() === 'yes';
 }
 
+/** Returns false if nothing in the database and the cache belongs to an identity-provider user id without a row. */
+async function hasEntry(id: string): Promise<boolean> {
+  if ((await asTransientError(forgottenUntil([id]))).size > 0 || (await deletionDueAt([id]))) return true;
+  return (await readCachedUserId(id)).outcome !== 'miss';
+}
+
 /** `npm run users -- forget` */
 export async function forgetOne(id: string, { yes }: { readonly yes?: boolean }): Promise<ExitCode> {
   const { FORGOTTEN_USERS_DAYS } = parseEnvironmentSubset(FORGET_VARIABLES);
   const link = await linkOf(id);
   if (link === undefined && InternalUserId.safeParse(id).success)
     throw new UsageError('No user has this internal id. Pass the id at the identity provider.');
-  // If the user has no row, continues with the given id, because the cache may still contain an entry.
+  // An earlier run may have deleted the row, and may have left a cached id or a pending deletion.
+  if (link === undefined && !(await hasEntry(id))) {
+    print('Nothing was deleted, because there is neither a row nor an entry for this id.');
+    return 1;
+  }
   const identityProviderUserId = link?.identityProviderUserId ?? id;
   print(`internal id    ${link?.userId ?? 'none: not linked'}`);
   print(`provider's id  ${shown(identityProviderUserId)}`);

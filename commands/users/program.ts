@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { isIdentityProviderUserId } from '#lib/api/input';
 import { createProgram, type ExitCode } from '../command';
 import { backfillUsers, checkUsers } from './in-bulk';
 import { exportOne, forgetDueUsers, forgetOne, rememberOne, showOne } from './one-user';
@@ -17,7 +18,7 @@ const parseWholeNumber = (pattern: RegExp, range: string) => (value: string) => 
 };
 
 function parseId(id: string): string {
-  if (id === '' || id.includes('\0') || !id.isWellFormed()) throw new InvalidArgumentError('Invalid id.');
+  if (!isIdentityProviderUserId(id)) throw new InvalidArgumentError('Invalid id.');
   return id;
 }
 
@@ -78,7 +79,7 @@ export function createUsersProgram(): Command {
       )
       .argument('<id>', EITHER_ID, parseId)
       .option('--yes', 'does not ask for confirmation'),
-    `${NEEDS_ALL} Exits with 1 if the user is not deleted, linked again or uncertain.`,
+    `${NEEDS_ALL} Exits with 1 if the user does not exist, is not deleted, linked again or uncertain.`,
     forgetOne,
   );
   add(

@@ -52,6 +52,39 @@ test('The show command finds a user by the internal or the provider id, and the 
   expect(await database.rowsOf(id)).toHaveLength(1);
 });
 
+test('The show, export, remember and forget commands find a pending deletion by any id of the user', async () => {
+  const [oldId, newId] = ['user_before_a_relink', 'user_after_a_relink'];
+  const userId = String(Object((await me(url, tokenFor(idp, newId))).body).userId);
+  await database.pool.query(`INSERT INTO previous_ids VALUES ($1, $2, $3, 'run', now() + interval '1 day')`, [
+    oldId,
+    userId,
+    newId,
+  ]);
+  const schedule = () =>
+    database.pool.query(`INSERT INTO pending_deletions VALUES ($1, '2099-01-01Z')`, [oldId]);
+  const pending = async () =>
+    (await database.pool.query('SELECT FROM pending_deletions WHERE identity_provider_user_id = $1', [oldId]))
+      .rowCount;
+  await schedule();
+  for (const command of ['show', 'export'])
+    expect((await users(command, newId)).stdout).toContain('2099-01-01T00:00:00.000Z');
+  expect(await users('remember', newId)).toMatchObject({ exit: 0 });
+  expect(await pending()).toBe(0);
+  await schedule();
+  expect(await users('forget', newId, '--yes')).toMatchObject({ exit: 0 });
+  expect(await pending()).toBe(0);
+});
+
+test('The forget command of an id without a row and without an entry exits with 1 and stores nothing', async () => {
+  expect(await users('forget', 'user_no_one_has', '--yes')).toMatchObject({
+    exit: 1,
+    stdout: 'Nothing was deleted, because there is neither a row nor an entry for this id.\n',
+  });
+  expect(await users('show', 'user_no_one_has')).toMatchObject({
+    stdout: expect.not.stringContaining('forgotten'),
+  });
+});
+
 test('The forget command deletes nothing without a confirmation, with invalid arguments or an ambiguous id, or if the cache does not respond', async () => {
   const id = 'user_who_stays';
   const token = tokenFor(idp, id);
@@ -60,6 +93,7 @@ test('The forget command deletes nothing without a confirmation, with invalid ar
   const attempts = [
     [[id], 2, 'Not a terminal: pass --yes.'],
     [['', '--yes'], 2, 'Invalid id.'],
+    [['x'.repeat(256), '--yes'], 2, 'Invalid id.'],
     [['019a0000-0000-7000-8000-000000000000', '--yes'], 2, 'No user has this internal id.'],
     [[userId, '--yes'], 1, "Pass the provider's id of A or the internal id of B."],
   ] as const;
