@@ -1,14 +1,24 @@
 import { auth } from '@clerk/nextjs/server';
-import { parseActor } from '../api/input';
+import { isIdentityProviderUserId, parseActor } from '../api/input';
+import { HttpError } from '../http/error';
+import { extractCredential } from './credential';
 
-/** Returns the user of the session that `clerkMiddleware` verified. Throws if the middleware did not run for the request. */
+/**
+ * Returns the user of the session that `clerkMiddleware` verified. Returns no user for an id that a database cannot store
+ * exactly. Throws if the middleware did not run for the request.
+ */
 export async function readVerdict(_headers: unknown) {
   const { userId, sessionId, sessionClaims } = await auth();
   if (!userId || !sessionId) return { user: undefined, reason: 'signed-out' };
+  if (!isIdentityProviderUserId(userId)) return { user: undefined, reason: 'no-user-id' };
   const actor = parseActor(sessionClaims?.act);
   if (actor === null) return { user: undefined, reason: 'malformed' };
   return { user: userId, issuedAt: sessionClaims?.iat, actor };
 }
 
-/** Does nothing. In the service, only some paths can be guarded. */
-export const rejectPage = (_headers: unknown): void => undefined;
+/** Throws an HttpError 401 if another site made the browser send the session cookies. A bearer token is not affected. */
+export function rejectPage(headers: Headers): void {
+  const isCrossSite = headers.get('sec-fetch-site') === 'cross-site';
+  if (isCrossSite && extractCredential('GET', headers, []) === 'foreign-cookie')
+    throw new HttpError(401, 'Unauthorized');
+}

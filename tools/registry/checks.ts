@@ -34,12 +34,12 @@ export interface RunningHost {
 const newUser = () => `user_${randomUUID().replaceAll('-', '')}`;
 const Rows = z.array(z.object({ id: z.string() }));
 
-const me = ({ app, slash }: RunningHost, headers: Record<string, string>) =>
-  send(`${app}${ME}${slash}`, { headers });
-const deliver = ({ app, slash }: RunningHost, body: string, headers = signatureHeaders(body)) =>
-  send(`${app}${HOOK}${slash}`, { method: 'POST', headers, body });
-const register = ({ app, slash }: RunningHost, token: string, body: unknown) =>
-  send(`${app}${REGISTER}${slash}`, {
+const me = ({ app, slash }: RunningHost, headers: Record<string, string>, query = '') =>
+  send(`${app}${ME}${slash}${query}`, { headers });
+const deliver = ({ app, slash }: RunningHost, body: string, headers = signatureHeaders(body), query = '') =>
+  send(`${app}${HOOK}${slash}${query}`, { method: 'POST', headers, body });
+const register = ({ app, slash }: RunningHost, token: string, body: unknown, query = '') =>
+  send(`${app}${REGISTER}${slash}${query}`, {
     method: 'POST',
     headers: bearer(token),
     body: typeof body === 'string' ? body : JSON.stringify(body),
@@ -92,6 +92,44 @@ export const CHECKS: Readonly<Record<string, (host: RunningHost) => Promise<void
       assert.deepEqual(summary(await me(host, { authorization })), response);
     const basic = { authorization: 'Basic dTpw' };
     assert.deepEqual(summary(await me(host, { ...cookie(token), ...basic })), response);
+  },
+
+  async 'An id that a database cannot store exactly gets a 401, and different ids get different users'(host) {
+    for (const user of ['a\ud800', 'b\0', 'x'.repeat(256)])
+      assert.equal((await me(host, bearer(tokenFor(host.idp, user)))).status, 401);
+    const users = ['a\ufffd', 'x'.repeat(255)];
+    for (const user of users) assert.equal((await me(host, bearer(tokenFor(host.idp, user)))).status, 200);
+    const rows = await Promise.all(users.map((user) => rowsOf(host, user)));
+    assert.equal(new Set(rows.flat()).size, 2);
+  },
+
+  async 'The cookies of a cross-site request are not a credential'(host) {
+    const token = tokenFor(host.idp, newUser());
+    for (const [site, status] of Object.entries({ 'cross-site': 401, 'same-site': 200, none: 200 }))
+      assert.equal((await me(host, { ...cookie(token), 'sec-fetch-site': site })).status, status);
+    assert.equal((await me(host, { ...bearer(token), 'sec-fetch-site': 'cross-site' })).status, 200);
+  },
+
+  async 'A handshake has no effect on a guarded route that a program calls, on the webhook or on the register route'(
+    host,
+  ) {
+    const [user, query] = [newUser(), '?__clerk_handshake=x&__clerk_handshake_nonce=x'];
+    const token = tokenFor(host.idp, user);
+    const given = `${cookie(token).cookie}; __clerk_handshake=x; __clerk_handshake_nonce=x`;
+    const expired = { cookie: '__client_uat=1; __clerk_db_jwt=x', 'sec-fetch-dest': 'document' };
+    const body = userCreated(user);
+    const responses = [
+      await me(host, bearer(token), query),
+      await me(host, { cookie: given }, query),
+      await deliver(host, body, { ...signatureHeaders(body), cookie: given }, query),
+      await deliver(host, body, { ...signatureHeaders(body), ...expired }),
+      await register(host, token, { identityProviderUserId: user }, query),
+    ];
+    assert.deepEqual(
+      responses.map(({ status }) => status),
+      [200, 200, 200, 200, 200],
+    );
+    assert.equal((await me(host, {}, query)).status, 401);
   },
 
   async 'The middleware does not run for a static file'({ app }) {
