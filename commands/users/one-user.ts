@@ -142,7 +142,7 @@ async function isConfirmed(): Promise<boolean> {
 /** Returns false if nothing in the database and the cache belongs to an identity-provider user id without a row. */
 async function hasEntry(id: string): Promise<boolean> {
   if ((await asTransientError(forgottenUntil([id]))).size > 0 || (await deletionDueAt([id]))) return true;
-  return (await readCachedUserId(id)).outcome !== 'miss';
+  return (await readCachedId('user', id)).outcome !== 'miss';
 }
 
 /** `npm run users -- forget` */
