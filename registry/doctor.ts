@@ -1,20 +1,22 @@
 import { createHmac, createPublicKey, randomBytes, randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 
 /**
  * `npx tsx --conditions=react-server <this file> [<path of a guarded GET route>...] [user_<id of a Clerk user>]
- * [webhook:<path of your own route for user.created>]` checks the installation in the running application at APPLICATION_URL
- * (default http://localhost:3000). Links two made-up users and deletes them. Exits with 1 if a check fails.
+ * [webhook:<path or URL of your own route for user.created>]` checks the installation in the running application at
+ * APPLICATION_URL (default http://localhost:3000). Links a made-up user and deletes it, or links the given Clerk user. Exits with 1
+ * if a check fails.
  */
 for (const file of ['.env.local', '.env']) if (existsSync(file)) process.loadEnvFile(file);
 const env = process.env;
 const url = (env['APPLICATION_URL'] ?? 'http://localhost:3000').replace(/\/$/, '');
-const PREFIX = 'user_doctor_';
 const given = process.argv.slice(2);
 const routes = given.filter((argument) => argument.startsWith('/'));
 const realUser = given.find((argument) => argument.startsWith('user_'));
+const madeUpUser = `user_doctor_${randomUUID()}`;
 const ownWebhook = given.find((argument) => argument.startsWith('webhook:'))?.slice('webhook:'.length);
-const [REGISTER, WEBHOOK] = ['/auth/v1/register', ownWebhook ?? '/webhooks/idp/v1/user-created'] as const;
+const [REGISTER, WEBHOOK] = ['/auth/v1/register', '/webhooks/idp/v1/user-created'] as const;
+const isInstalled = (route: string) => ['', 'src/'].some((root) => existsSync(`${root}app${route}/route.ts`));
 const proxy =
   ['proxy.ts', 'middleware.ts'].flatMap((name) => [name, `src/${name}`]).find(existsSync) ?? 'proxy.ts';
 
@@ -22,13 +24,14 @@ const STATIC = 'html?|css|js(?!on)|jpe?g|webp|png|gif|svg|ttf|woff2?|ico|csv|doc
 const MATCHER = [
   'export const config = { matcher: [',
   `  '/((?!_next|[^?]*\\\\.(?:${STATIC})).*)',`,
-  "  '/(api|trpc|auth/v1|webhooks/idp)(.*)', // and your guarded paths",
+  "  '/__clerk/(.*)',",
+  "  '/(api|trpc|<start of each guarded path>)(.*)',",
   '] };',
 ];
 const USE = 'export default withIdentityLink(<the handler and options of clerkMiddleware>);';
 const remedyFor = (route: string) =>
   /^\/(auth|webhooks\/idp)\/v1\//.test(route) ? USE : 'In the handler, return early for this route.';
-const SEE_LOG = 'The log has the error. Columns without a default need otherColumns() in linking/links.ts.';
+const COLUMNS = 'Columns without a default need otherColumns() in identity-link.config.ts.';
 
 /** What is wrong, and the lines that solve it. With `isTried: false`, the check could not run. */
 class Finding extends Error {
@@ -60,24 +63,26 @@ async function send(
   route: string,
   init: RequestInit,
 ): Promise<{ status: number; body: string; reason: string; path: string }> {
-  const response = await fetch(url + route, { redirect: 'manual', signal: timeout(), ...init });
+  const address = new URL(route.startsWith('/') ? url + route : route);
+  const response = await fetch(address, { redirect: 'manual', signal: timeout(), ...init });
   const { status, headers } = response;
   const reason = headers.get('x-clerk-auth-reason') ?? '';
   const location = headers.get('location') ?? '';
   if (status >= 300 && status < 400) {
-    const { origin, pathname, searchParams } = new URL(location, url);
-    if (pathname === `${route}/` || `${pathname}/` === route) return send(pathname, init);
-    if (pathname === route)
+    const { origin, pathname, searchParams } = new URL(location, address);
+    const [from, to] = [address.pathname, pathname].map((path) => path.replace(/\/$/, ''));
+    if (pathname === address.pathname)
       throw new Finding(`${status} to the same path, ${location}.`, `Set APPLICATION_URL to ${origin}.`);
-    const isLocale = pathname.replace(/\/$/, '').endsWith(route.replace(/\/$/, ''));
+    if (from === to) return send(new URL(pathname, address).href, init);
+    const isLocale = to?.endsWith(from ?? '');
     const isSignIn = /(?:sign|log)-?in|handshake/.test(pathname) || searchParams.has('redirect_url');
     const cause = isLocale ? 'adds a locale' : isSignIn ? 'asks for a sign-in' : 'or next.config redirects';
     throw new Finding(`${status} to ${location}: the handler in ${proxy} ${cause}.`, remedyFor(route));
   }
   if (status === 404 && reason.startsWith('protect'))
     throw new Finding(`404 by auth.protect() in ${proxy}.`, remedyFor(route));
-  if (status === 404) throw new Finding('404: the route does not exist.', 'Your own: webhook:/<path>.');
-  return { status, body: await response.text(), reason, path: route };
+  if (status === 404) throw new Finding('404: the route does not exist.');
+  return { status, body: await response.text(), reason, path: address.pathname };
 }
 
 /** Sends a well-formed session token with a wrong signature. */
@@ -93,6 +98,9 @@ async function checkRejection(route: string, method: string) {
   if (status !== 401) throw new Finding(`${status} instead of 401.`, 'Wrap the handler in guard().');
   if (!body.startsWith('{"message"'))
     throw new Finding(`the 401 is not from guard(), but from the handler in ${proxy}.`, remedyFor(route));
+  const file = new URL('a.css', url + route.replace(/\/$/, ''));
+  if ((await fetch(file, { headers, redirect: 'manual', signal: timeout() })).status === 500)
+    throw new Finding(`500 for ${file.pathname}, as for a static file. In ${proxy}:`, ...MATCHER);
   const isLocal = reason === 'token-invalid-signature';
   if (env['CLERK_JWT_KEY'] && !isLocal)
     throw new Finding(
@@ -125,67 +133,115 @@ function deliver(user: string, isSigned = true) {
   const signed = `${id}.${timestamp}.${isSigned ? body : ''}`;
   const signature = createHmac('sha256', key).update(signed).digest('base64');
   const headers = { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': `v1,${signature}` };
-  return send(WEBHOOK, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body });
+  return send(ownWebhook ?? WEBHOOK, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body,
+  });
 }
 
 async function checkForgery() {
-  const { status, path } = await deliver(`${PREFIX}${randomUUID()}`, false);
+  if (!ownWebhook && !isInstalled(WEBHOOK))
+    throw notTried('it is not installed here. Pass your own route as webhook:/<path> or webhook:<URL>.');
+  const { status, path } = await deliver(madeUpUser, false);
   if (ownWebhook && [401, 403].includes(status)) throw notTried(`${status} by your route or by ${proxy}.`);
-  if (status !== 400) throw new Finding(`${status} instead of 400.`, SEE_LOG);
+  if (status !== 400) throw new Finding(`${status} instead of 400.`, 'The log has the error.');
   return `(in Clerk, the endpoint is https://<your domain>${path})`;
 }
 
-async function checkLinks() {
-  const { users, CLERK_ID, findLink } = await import('./linking/links');
-  const count = (user: string) => users().count({ where: { [CLERK_ID]: user } });
-  await check('linking/links.ts names a model, its id and its unique column', () => findLink(PREFIX));
-  const [first, second] = [realUser ?? `${PREFIX}${randomUUID()}`, `${PREFIX}${randomUUID()}`] as const;
+/** Returns the lines of the config for a model of the Prisma schema that has a unique column for Clerk's id. */
+function proposedConfig(): string[] {
+  const packages = existsSync('../../packages') ? readdirSync('../../packages') : [];
+  const folders = ['prisma', ...packages.map((name) => `../../packages/${name}/prisma`)].filter(existsSync);
+  const files = folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((file) => `${folder}/${file}`),
+  );
+  const schema = files.filter((file) => file.endsWith('.prisma')).map((file) => readFileSync(file, 'utf8'));
+  for (const [, model = '', columns = ''] of schema.join('\n').matchAll(/^model (\w+) \{([^}]*)^\}/gm)) {
+    const [, id] = /^ *(\w+) .*@id\b/m.exec(columns) ?? [];
+    const [, clerkId] = /^ *(\w*clerk\w*) +String\b.*@unique\b/im.exec(columns) ?? [];
+    const name = model.charAt(0).toLowerCase() + model.slice(1);
+    const lines = [`users = () => prisma.${name}`, `ID = '${id}'`, `CLERK_ID = '${clerkId}'`];
+    if (id && clerkId) return lines.map((line) => `export const ${line};`);
+  }
+  return [];
+}
+
+async function checkConfig() {
   try {
-    const isLinked = await check('twenty webhooks of a user at once leave one row', async () => {
-      if (ownWebhook) throw notTried('your own route may send emails. Create a user in Clerk instead.');
-      const before = await count(first);
-      const replies = await Promise.all(Array.from({ length: 20 }, () => deliver(first)));
-      const failed = replies.find(({ status }) => status !== 200);
-      if (failed?.status === 400)
-        throw new Finding('the application has another signing secret than this command.');
-      const realOne = realUser ? [] : ['If the application asks Clerk for the user, pass a real one: user_…'];
-      if (failed) throw new Finding(`${failed.status} instead of 200.`, SEE_LOG, ...realOne);
-      const rows = await count(first);
-      if (!rows) throw new Finding('no row: the application has another database than this command.');
-      if (rows > 1) throw new Finding(`${rows} rows: the column ${CLERK_ID} needs a unique key.`);
-      return before ? '(it existed before)' : '';
+    const { findLink } = await import('./linking/links');
+    await findLink(madeUpUser);
+  } catch (error) {
+    const clerk = 'This command cannot load @clerk/nextjs/server: use createClerkClient of @clerk/backend.';
+    throw new Finding(error instanceof Error ? error.message : `${error}`, ...proposedConfig(), clerk);
+  }
+}
+
+async function checkLinks() {
+  const config = 'identity-link.config.ts names a Prisma client, a model, its id and its unique column';
+  if (!(await check(config, checkConfig))) return;
+  const { users, ID, CLERK_ID, otherColumns } = await import('../identity-link.config');
+  const { registerByIdentityProviderUserId: register } = await import('./register');
+  const { sqlStateOf } = await import('./concurrency/attempts');
+  const user = realUser ?? madeUpUser;
+  const columns = await otherColumns(user);
+  if (columns === undefined)
+    return check('registration', () =>
+      Promise.reject(notTried('pass the id of a Clerk user, such as user_…')),
+    );
+  const row = { [CLERK_ID]: user };
+  const remove = async () => realUser ?? (await users().deleteMany({ where: row }));
+  try {
+    await check('twenty registrations of a user at once leave one row', async () => {
+      const before = await users().count({ where: row });
+      const links = await Promise.all(Array.from({ length: 20 }, () => register(user))).catch((error) => {
+        throw new Finding(`${error.message} ${error.cause ?? ''}`, COLUMNS);
+      });
+      const rows = await users().count({ where: row });
+      const created = links.filter((link) => link?.created).length;
+      if (rows !== 1) throw new Finding(`${rows} rows: the column ${CLERK_ID} needs a unique key.`);
+      if (before) return '(it existed before)';
+      if (created !== 1) throw new Finding(`insert() returned a row in ${created} calls instead of one.`);
     });
     await check(`the column ${CLERK_ID} has a unique key`, async () => {
-      if (!isLinked || realUser) throw notTried('needs two made-up users.');
-      await deliver(second);
-      if ((await count(second)) === 0) throw notTried('the second made-up user was not linked.');
-      const update = users().updateMany({ where: { [CLERK_ID]: second }, data: { [CLERK_ID]: first } });
-      const isPossible = await update.catch((error: { code?: string }) => {
-        if (error.code !== 'P2002') throw error;
-      });
-      if (isPossible) throw new Finding('two rows have the same value. Add @unique, and migrate.');
-      return '(Prisma may print the violation)';
+      // Changes nothing, in one statement that PostgreSQL rejects without a unique key.
+      const same = { where: row, update: row, create: { ...row, ...columns }, select: { [ID]: true } };
+      await users()
+        .upsert(same)
+        .catch((error: unknown) => {
+          throw sqlStateOf(error) === '42P10' ? new Finding('Add @unique, and migrate.') : error;
+        });
+    });
+    await check('a webhook links a user', async () => {
+      if (ownWebhook) throw notTried('your own route may send emails. Create a user in Clerk instead.');
+      if (!isInstalled(WEBHOOK)) throw notTried('it is not installed here.');
+      await remove();
+      const { status } = await deliver(user);
+      if (status === 400) throw new Finding('the application has another signing secret than this command.');
+      if (status !== 200) throw new Finding(`${status} instead of 200.`, 'The log has the error.');
+      if (!(await users().count({ where: row })))
+        throw new Finding('the application has another database than this command.');
     });
   } finally {
-    const own = [first, second].filter((user) => user.startsWith(PREFIX));
-    await users().deleteMany({ where: { [CLERK_ID]: { in: own } } });
+    await remove();
   }
 }
 
 async function main() {
   await check('CLERK_JWT_KEY belongs to the instance', checkKey);
-  const ping = () => fetch(url + REGISTER, { redirect: 'manual', signal: timeout() }).then(() => '');
+  const ping = () => fetch(url, { redirect: 'manual', signal: timeout() }).then(() => '');
   if (!(await check(`the application responds at ${url}`, ping))) return;
-  await check(`${REGISTER} rejects an invalid session`, () => checkRejection(REGISTER, 'POST'));
+  if (isInstalled(REGISTER))
+    await check(`${REGISTER} rejects an invalid session`, () => checkRejection(REGISTER, 'POST'));
   for (const route of routes)
     await check(`${route} rejects an invalid session`, () => checkRejection(route, 'GET'));
-  if (!(await check(`${WEBHOOK} rejects a wrong signature`, checkForgery)) && !ownWebhook) return;
+  await check(`${ownWebhook ?? WEBHOOK} rejects a wrong signature`, checkForgery);
   await checkLinks();
 }
 
 void main()
   .catch((error: unknown) => {
-    console.log('FAILURE  linking/links.ts (import @clerk/nextjs only inside otherColumns):', error);
+    console.log('FAILURE ', error);
     process.exitCode = 1;
   })
   // Ends although the pool of the application's client has open connections.

@@ -1,12 +1,4 @@
-import { prisma } from '../../prisma';
-
-// Change these names if your own table links the users: the Prisma client, the model, its id, its unique column for Clerk's id.
-export const users = () => prisma.identityLink;
-export const ID = 'userId';
-export const CLERK_ID = 'identityProviderUserId';
-
-/** Returns the other columns that a new row of your table needs, such as an email from `clerkClient()`. */
-const otherColumns = async (_clerkUserId: string) => ({});
+import { CLERK_ID, ID, insert, otherColumns, users } from '../../identity-link.config';
 
 /** Returns the internal id of a Clerk user. */
 export async function findLink(clerkUserId: string): Promise<string | undefined> {
@@ -14,12 +6,27 @@ export async function findLink(clerkUserId: string): Promise<string | undefined>
   return row?.[ID].toString();
 }
 
-/** Inserts the row of a Clerk user. Returns the internal id only to the call that inserted the row. */
+/**
+ * Inserts the row of a Clerk user. Returns the internal id only to the call that inserted the row. Throws an error whose cause
+ * names the column if another row has one of the unique values.
+ */
 export async function insertLink(clerkUserId: string, _issuedAt?: number): Promise<string | undefined> {
-  const data = [{ [CLERK_ID]: clerkUserId, ...(await otherColumns(clerkUserId)) }];
-  const [row] = await users().createManyAndReturn({ data, skipDuplicates: true, select: { [ID]: true } });
-  return row?.[ID].toString();
+  const columns = await otherColumns(clerkUserId);
+  if (columns === undefined) return undefined;
+  const row = { [CLERK_ID]: clerkUserId, ...columns };
+  const [inserted] = await insert(row, true);
+  if (inserted) return inserted[ID].toString();
+  if (await findLink(clerkUserId)) return undefined;
+  // `insert` may take over a row that another transaction has just committed. Otherwise, PostgreSQL now names the column.
+  try {
+    const [second] = await insert(row, false);
+    return second?.[ID].toString();
+  } catch (cause) {
+    if (await findLink(clerkUserId)) return undefined;
+    throw new Error('The row of a new user cannot be inserted', { cause });
+  }
 }
 
-/** Returns false. Only the service has forgotten users. */
-export const isForgotten = async (_clerkUserId: string, _issuedAt?: number): Promise<boolean> => false;
+/** Returns true for a user whom Clerk does not have. */
+export const isForgotten = async (clerkUserId: string, _issuedAt?: number): Promise<boolean> =>
+  (await otherColumns(clerkUserId)) === undefined;

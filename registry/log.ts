@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { logError } from '../identity-link.config';
 
 /** What identity-link reports about a request, for example `{ cache: 'hit', caller: 'created' }`. */
 export interface RequestLogFields {
@@ -11,7 +12,7 @@ export interface RequestLogFields {
   messageId?: string;
 }
 
-/** Replace these functions to use your own logger and telemetry. */
+// The service writes log lines and spans here.
 export const addLogFields = (_fields: RequestLogFields): void => undefined;
 export const withLogFields = <T>(_fields: RequestLogFields, work: () => Promise<T>): Promise<T> => work();
 export const withSpan = <T>(_name: string, work: () => Promise<T>, _outcomeOf: (result: T) => string) =>
@@ -30,7 +31,7 @@ interface HandledRequest {
   readonly quiet: boolean;
 }
 
-/** Reports the error behind a 500, which the client does not get. Pass it to your error tracker here. */
+/** Reports the error behind a 500. */
 export function logRequest({ method, route, status, error }: HandledRequest): void {
-  if (status >= 500) console.error(`${method} ${route}:`, error);
+  if (status >= 500) logError(error, `${method} ${route}`);
 }

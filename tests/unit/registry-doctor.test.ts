@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
@@ -25,11 +26,23 @@ const CASES: Readonly<Record<string, readonly [Reply, output: string]>> = {
   '/other': [[401, {}, '{"error":"Sign in"}'], 'the 401 is not from guard()'],
   '/open': [[200], '200 instead of 401'],
   '/outside': [[500], '500: see the log, or clerkMiddleware does not run'],
+  '/items/v1/x': [[401, reason('token-invalid-signature'), UNAUTHORIZED], '500 for /items/v1/a.css'],
 };
+
+const SCHEMA = `model Account {
+  key     Int    @id
+  clerkId String @unique
+}
+`;
 
 /** Runs the doctor against an application with these responses, which is also the identity provider. */
 async function runDoctor(jwtKey: string | undefined) {
+  const cwd = mkdtempSync(path.join(os.tmpdir(), 'identity-link-doctor-'));
+  onTestFinished(() => rmSync(cwd, { recursive: true }));
+  mkdirSync(path.join(cwd, 'prisma'));
+  writeFileSync(path.join(cwd, 'prisma/schema.prisma'), SCHEMA);
   const others: Readonly<Record<string, Reply>> = {
+    '/items/v1/a.css': [500],
     '/slash/': [401, reason('token-invalid-signature'), UNAUTHORIZED],
     '/v1/jwks': [200, {}, '{"keys":[{"n":"another"}]}'],
   };
@@ -42,8 +55,7 @@ async function runDoctor(jwtKey: string | undefined) {
   const args = ['--import', import.meta.resolve('tsx'), path.resolve('registry/doctor.ts')];
   const env = { NODE_ENV: 'test' as const, APPLICATION_URL: url, CLERK_API_URL: url, CLERK_JWT_KEY: jwtKey };
   return new Promise<{ output: string; code: unknown }>((resolve) => {
-    // This folder has no .env file.
-    execFile(process.execPath, [...args, ...Object.keys(CASES)], { cwd: os.tmpdir(), env }, (error, output) =>
+    execFile(process.execPath, [...args, ...Object.keys(CASES)], { cwd, env }, (error, output) =>
       resolve({ output, code: error?.code }),
     );
   });
@@ -57,5 +69,10 @@ test('The doctor of the shadcn items names the cause of each response, and does 
   expect(output).toContain('FAILURE  CLERK_JWT_KEY belongs to the instance: the instance of');
   for (const [, expected] of Object.values(CASES)) expect(output).toContain(expected);
   expect(output.match(/^ok .*/gm)).toHaveLength(3);
+  expect(output).toContain(
+    'not tried /webhooks/idp/v1/user-created rejects a wrong signature: it is not installed',
+  );
+  for (const line of ['users = () => prisma.account', "ID = 'key'", "CLERK_ID = 'clerkId'"])
+    expect(output).toContain(`export const ${line};`);
   expect((await runDoctor(undefined)).output).toContain('not tried CLERK_JWT_KEY belongs');
 });

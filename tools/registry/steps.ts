@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { openSync } from 'node:fs';
 import { text as streamText } from 'node:stream/consumers';
 import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
 import { ME } from '../../tests/harness/requests';
@@ -25,7 +26,7 @@ export async function output(command: string, cwd: string, env: NodeJS.ProcessEn
   return { status, text };
 }
 
-/** Starts an application with `next start` or `next dev`, and stops it after `use`. */
+/** Starts an application with `next start` or `next dev`, which logs to `server.log`, and stops it after `use`. */
 export async function withServer(
   folder: string,
   command: 'start' | 'dev',
@@ -34,7 +35,9 @@ export async function withServer(
   use: () => Promise<void>,
 ): Promise<void> {
   const args = ['node_modules/next/dist/bin/next', command, '-H', 'localhost', '-p', String(port)];
-  const child = spawn(process.execPath, args, { cwd: folder, env, detached: true, stdio: 'ignore' });
+  const log = openSync(`${folder}/server.log`, 'w');
+  const stdio = ['ignore', log, log] as const;
+  const child = spawn(process.execPath, args, { cwd: folder, env, detached: true, stdio: [...stdio] });
   if (child.pid === undefined) throw new Error('The application did not start.');
   const cancelKill = killOnExit(-child.pid, 'SIGTERM');
   try {
