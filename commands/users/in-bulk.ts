@@ -1,8 +1,9 @@
 import * as z from 'zod/mini';
+import { events } from '#events';
 import { parseEnvironmentSubset, variables } from '#lib/env';
 import { backfill } from '#lib/users/backfill';
 import { reconcile } from '#lib/users/reconcile';
-import { type ExitCode, safeMessage, shown } from '../command';
+import { type ExitCode, safeMessage, shown, UsageError } from '../command';
 import { showProgress } from '../progress';
 
 const VARIABLES = z.pick(variables, { IDP_SECRET_KEY: true, DATABASE_URL: true, CLERK_API_URL: true });
@@ -11,15 +12,18 @@ const VARIABLES = z.pick(variables, { IDP_SECRET_KEY: true, DATABASE_URL: true, 
 export async function backfillUsers(options: {
   readonly since?: Date;
   readonly dryRun?: boolean;
+  readonly replay?: boolean;
   readonly retrySeconds: number;
 }): Promise<ExitCode> {
+  const replay = options.replay ? events['user.updated'] : undefined;
+  if (options.replay && !replay) throw new UsageError('events/index.ts has no handler of user.updated.');
   parseEnvironmentSubset(VARIABLES);
   const { say, at, end, retryOptions } = showProgress('users', options.retrySeconds);
   const figures = { seen: 0, linked: 0, alreadyLinked: 0, forgotten: 0, failed: 0 };
   let { since } = options;
   let isComplete = false;
   try {
-    for await (const step of backfill({ ...options, since, retryOptions })) {
+    for await (const step of backfill({ ...options, since, replay, retryOptions })) {
       for (const { id, reason } of step.failed) say(`failed: ${shown(id).slice(0, 80)}: ${reason}`);
       figures.seen += step.seen;
       figures.linked += step.linked;
@@ -39,7 +43,7 @@ export async function backfillUsers(options: {
     `${seen} seen, ${linked} ${options.dryRun ? 'to link' : 'linked'}, ${alreadyLinked} already linked, ${forgotten} forgotten, ${failed} failed\n`,
   );
   if (isComplete) return failed === 0 ? 0 : 1;
-  const rest = since === undefined ? '' : ` --since ${since.toISOString()}`;
+  const rest = `${replay ? ' --replay' : ''}${since === undefined ? '' : ` --since ${since.toISOString()}`}`;
   process.stderr.write(`To continue: npm run users -- backfill${rest}\n`);
   return 1;
 }

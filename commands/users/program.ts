@@ -52,6 +52,7 @@ export function createUsersProgram(): Command {
     withRetries(program.command('backfill'))
       .description('Links every unlinked user of the identity provider. Can be repeated.')
       .option('--since <date>', 'only users that were created since this time', parseDate)
+      .option('--replay', 'also passes each linked user to the handler of user.updated in events/index.ts')
       .option('--dry-run', 'only counts'),
     'Needs IDP_SECRET_KEY and DATABASE_URL. Exits with 1 if a user failed or the run stopped early.',
     backfillUsers,

@@ -40,10 +40,12 @@ const User = z.object({
   createdAt: z.number(),
   /** An id that the team can set at the provider. */
   externalId: z.nullish(z.string()),
+  /** The user as a webhook sends it, with personal data. Only a replay reads it (lib/users/replay.ts). */
+  raw: z.optional(z.unknown()),
 });
 const UserList = z.object({ data: z.array(User) });
 
-/** A user of the provider. This service does not read names or e-mail addresses. */
+/** A user of the provider. */
 export type ProviderUser = z.infer<typeof User>;
 
 /** Selects a page of the provider's users, which are sorted by creation time. */

@@ -2,14 +2,18 @@ import { IdentityProviderUserId } from '../api/schemas';
 import { retryOnConflict } from '../concurrency/attempts';
 import type { RetryOptions } from '../concurrency/retry';
 import { forgottenUntil, insertLinks, linkedUserIds } from '../linking/links';
+import type { EventHandlers } from '../webhook';
 import { retryDatabase } from './database-error';
 import { providerUsers } from './paginate';
+import { createReplay } from './replay';
 
 export interface BackfillOptions {
   /** Earliest creation time. By default, all users of the provider are read. */
   readonly since?: Date | undefined;
   /** Counts the users, but does not link them. */
   readonly dryRun?: boolean;
+  /** Handler of `user.updated`, which then gets each linked user. A dry run does not call it. */
+  readonly replay?: EventHandlers[string] | undefined;
   readonly retryOptions: RetryOptions;
 }
 
@@ -20,7 +24,7 @@ export interface BackfillStep {
   readonly alreadyLinked: number;
   /** Users that are not linked because an operator has deleted ("forgotten") them. */
   readonly forgotten: number;
-  /** Users whose ids the service does not accept (docs/contract.md, 2.7). */
+  /** Users whose ids the service does not accept (docs/contract.md, 2.7), and users for whom the handler threw. */
   readonly failed: readonly { readonly id: string; readonly reason: string }[];
   /** Value of `since` with which a later run continues. */
   readonly continueSince: Date;
@@ -59,16 +63,18 @@ async function countUnlinked(ids: readonly string[]): Promise<Linked> {
 
 /**
  * Links the unlinked users of the identity provider, except forgotten users and users whose ids the service does not accept.
- * Yields a step for each page of users, after the rows of this page are committed. A backfill may run during live traffic, and
- * may be repeated: it does not link a user twice (lib/linking/links.ts).
+ * Yields a step for each page of users, after the rows of this page are committed and `replay` got its users. A backfill may run
+ * during live traffic, and may be repeated: it does not link a user twice (lib/linking/links.ts).
  *
  * Throws if the provider or the database rejects a request, or fails for longer than `retryOptions.seconds`.
  */
 export async function* backfill({
   since,
   dryRun = false,
+  replay: handle,
   retryOptions,
 }: BackfillOptions): AsyncGenerator<BackfillStep> {
+  const replay = handle && !dryRun ? createReplay(handle, retryOptions) : undefined;
   for await (const users of providerUsers(retryOptions, since)) {
     const parsedUsers = users.map(({ id }) => ({ id, parsed: IdentityProviderUserId.safeParse(id) }));
     const ids = parsedUsers.flatMap(({ parsed }) => (parsed.success ? [parsed.data] : []));
@@ -78,6 +84,10 @@ export async function* backfill({
     const { linked, forgotten } = await retryDatabase(retryOptions, () =>
       dryRun ? countUnlinked(ids) : linkMany(ids),
     );
+    if (replay) {
+      const links = await retryDatabase(retryOptions, () => linkedUserIds(ids));
+      failed.push(...(await replay(users.filter(({ id }) => links.get(id)))));
+    }
     const alreadyLinked = ids.length - linked - forgotten;
     const continueSince = new Date(users.at(-1)?.createdAt ?? 0);
     yield { seen: users.length, linked, alreadyLinked, forgotten, failed, continueSince };

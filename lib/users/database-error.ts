@@ -1,10 +1,7 @@
 import { type RetryOptions, retry, TransientError } from '../concurrency/retry';
 import { describeError } from '../errors/describe-error';
 
-/**
- * SQLSTATEs and Prisma codes of permanent errors: rejected credentials, a missing database, privilege, table, column or key, a
- * violated constraint, or an error that a trigger raises (P0001).
- */
+/** SQLSTATEs and Prisma codes of permanent errors, such as rejected credentials, a missing table, or the error of a trigger. */
 const PERMANENT = /^(?:23|28|3D|42|P0001|P1000|P1003|P1010|P2021|P2022)/;
 
 /**

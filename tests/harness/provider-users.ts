@@ -6,6 +6,7 @@ interface StoredUser {
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
   readonly externalId?: string | null | undefined;
+  readonly updatedAt?: number;
 }
 
 /** A stub of the identity provider's Backend API. It replaces the global function `fetch`. */
@@ -36,11 +37,12 @@ export function stubProviderUsers(): ProviderUsers {
     const fail = provider.failures.shift();
     if (fail) return fail();
     return Response.json(
-      listOf(provider.users, searchParams).map(({ id, createdAt, externalId }) => ({
+      listOf(provider.users, searchParams).map(({ id, createdAt, externalId, updatedAt }) => ({
         object: 'user',
         id,
         created_at: createdAt,
         external_id: externalId,
+        updated_at: updatedAt,
       })),
     );
   });

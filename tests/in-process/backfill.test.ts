@@ -1,4 +1,4 @@
-import { afterAll, afterEach, expect, test } from 'vitest';
+import { afterAll, afterEach, expect, test, vi } from 'vitest';
 import type { BackfillOptions, BackfillStep } from '#lib/users/backfill';
 import { allowInserts, DISK_FULL, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
 import { stubProviderUsers } from '../harness/provider-users';
@@ -7,7 +7,7 @@ const { database } = await startInProcess();
 const provider = stubProviderUsers();
 afterAll(() => provider.restore());
 
-const { backfill, deleteLink, linkMany } = await importAsProcess(async () => ({
+const { backfill, deleteLink, linkedUserIds, linkMany } = await importAsProcess(async () => ({
   ...(await import('#lib/users/backfill')),
   ...(await import('#lib/users/rows')),
   ...(await import('#lib/linking/links')),
@@ -77,4 +77,45 @@ test('backfill() rejects if the provider rejects the secret key, and the users o
   await expect(steps.next()).rejects.toThrow('The identity provider rejects IDP_SECRET_KEY');
   expect(waits).toEqual([]);
   expect(await database.users()).toHaveLength(500);
+});
+
+test('In each replay, backfill() passes every linked user to the handler as a webhook would, and reports the users whose handler throws without the message of the error', async () => {
+  provider.users = usersOf(501).map((user) => ({ ...user, updatedAt: 7_000 }));
+  await linkMany(['user_0']);
+  await deleteLink('user_1', 30);
+  const replay = vi.fn(async (data: unknown, _delivery: object) => {
+    if (Object(data).id === 'user_2') throw new TypeError('Ada Lovelace');
+  });
+  await run({ replay, dryRun: true });
+  expect(replay).not.toHaveBeenCalled();
+  const failed = [{ id: 'user_2', reason: 'The handler of user.updated threw (TypeError)' }];
+  expect(await run({ replay })).toMatchObject([
+    { forgotten: 1, failed },
+    { linked: 1, failed: [] },
+  ]);
+  expect(replay).toHaveBeenCalledTimes(501);
+  expect(replay.mock.calls[0]).toEqual([
+    { object: 'user', id: 'user_0', created_at: 1_000, updated_at: 7_000 },
+    { messageId: expect.stringMatching(/^replay:[0-9a-f-]{36}:user_0$/), occurredAt: 7_000 },
+  ]);
+  await run({ replay });
+  expect(new Set(replay.mock.calls.map(([, delivery]) => Object(delivery).messageId)).size).toBe(1_000);
+});
+
+test('If the database fails during a replay, backfill() repeats the handlers that threw, and rejects if the database stays unavailable', async () => {
+  provider.users = usersOf(20).map((user) => ({ ...user, updatedAt: 7_000 }));
+  const handled: string[] = [];
+  const outage = vi.fn(() => database.proxy.treat('reset'));
+  const replay = async (data: unknown) => {
+    if (handled.length >= 10 && outage.mock.calls.length === 0) await outage();
+    await linkedUserIds(['user_0']);
+    handled.push(Object(data).id);
+  };
+  const sleep = () => database.proxy.treat('forward');
+  expect(await run({ replay, retryOptions: { ...retryOptions, sleep } })).toMatchObject([{ failed: [] }]);
+  expect(new Set(handled).size).toBe(20);
+  expect(waits[0]).toMatch(/^The database failed/);
+  outage.mockClear();
+  await expect(run({ replay })).rejects.toThrow(/^The database failed/);
+  await database.proxy.treat('forward');
 });

@@ -208,6 +208,7 @@ test('A backfill with invalid options or variables, or with a role without privi
     [['--fast'], {}, 2, "unknown option '--fast'"],
     [['--since', 'yesterday'], {}, 2, 'Pass a date'],
     [['--retry-seconds', '1.5'], {}, 2, 'Pass a whole number'],
+    [['--replay'], {}, 2, 'events/index.ts has no handler of user.updated.'],
     [[], { IDP_SECRET_KEY: '', DATABASE_URL: '', CLERK_API_URL: '' }, 2, missing],
     [[], { IDP_SECRET_KEY: 'sk_test_of_another_instance' }, 1, 'rejects IDP_SECRET_KEY'],
     [[], { DATABASE_URL: asReader }, 1, 'role lacks a privilege (42501)'],
