@@ -39,14 +39,18 @@ function linkOrCopy(source: string, target: string): void {
   }
 }
 
-/** Copies the files of this checkout that git does not ignore, except examples/, and links its packages. */
-export function copyCheckout(folder: string): void {
+/** Copies the files of this checkout that git does not ignore. */
+export function copyFiles(folder: string): void {
   const options = ['--cached', '--others', '--exclude-standard', '--deduplicate', '-z'];
   const files = execFileSync('git', ['ls-files', ...options], { encoding: 'utf8', maxBuffer: 2 ** 24 });
   for (const file of files.split('\0').filter(Boolean)) {
-    if (file.startsWith('examples/') || !lstatSync(file, { throwIfNoEntry: false })) continue;
-    cpSync(file, path.join(folder, file));
+    if (lstatSync(file, { throwIfNoEntry: false })) cpSync(file, path.join(folder, file));
   }
+}
+
+/** Copies the files of this checkout, as `copyFiles` does, and links its packages. */
+export function copyCheckout(folder: string): void {
+  copyFiles(folder);
   linkFiles('node_modules', path.join(folder, 'node_modules'));
 }
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { NextRequest } from 'next/server';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
@@ -7,11 +8,11 @@ import { log } from '#lib/log';
 import { closeDatabase } from '#lib/storage/database';
 import { POST } from '../../app/webhooks/idp/v1/user-created/route';
 import { forgetDeletedUser } from '../../events/forget-deleted-user';
+import { events as profileEvents } from '../../examples/profiles/events';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { createTestDatabase } from '../harness/dependencies/database';
 import { SIGNING_SECRET } from '../harness/keys';
 import { HOOK, signatureHeaders } from '../harness/requests';
-import { events as profileEvents } from './profile-events';
 
 /** Handles the event `test.event`. Writes a row, unless a test replaces the implementation. */
 const handle = vi.fn<(data: { id: string }, context: EventContext) => Promise<unknown>>();
@@ -28,13 +29,13 @@ const database = await createTestDatabase();
 const { pool, rowsOf } = database;
 // Grants the privileges on the service's tables as in docs/deploy.md. `webhook_messages` contains the ids of the handled
 // messages, and `webhook_subjects` the time of the newest event of each user. A user.deleted event can add a row to
-// `pending_deletions`. In a real project, a migration creates `profiles`.
+// `pending_deletions`. The role may not delete profiles.
 await pool.query(`
-  CREATE TABLE profiles (user_id UUID PRIMARY KEY REFERENCES users, first_name TEXT);
+  ${readFileSync('examples/profiles/prisma/migrations/20261125100000_create_profiles/migration.sql', 'utf8')}
   CREATE ROLE ${ROLE} LOGIN PASSWORD 'events';
   GRANT SELECT, INSERT ON users TO ${ROLE};
   GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects, pending_deletions TO ${ROLE};
-  GRANT SELECT, INSERT, UPDATE, DELETE ON profiles TO ${ROLE}`);
+  GRANT SELECT, INSERT, UPDATE ON profiles TO ${ROLE}`);
 afterAll(async () => {
   await closeDatabase();
   await pool.query(`DROP OWNED BY ${ROLE}; DROP ROLE ${ROLE}`);
@@ -48,7 +49,9 @@ log.level = 'silent';
 
 beforeEach(async () => {
   handle.mockReset().mockImplementation((data, { transaction }) => write(transaction, data.id));
-  await pool.query('TRUNCATE users, previous_ids, profiles, webhook_messages, webhook_subjects');
+  await pool.query(
+    'TRUNCATE users, previous_ids, profiles, forgotten_users, webhook_messages, webhook_subjects',
+  );
 });
 
 let messages = 0;
@@ -80,7 +83,14 @@ const profiles = async () =>
       'SELECT identity_provider_user_id AS id, first_name AS name FROM profiles JOIN users ON user_id = users.id',
     )
   ).rows;
-const user = (first_name: string, updated_at: number) => ({ id: 'user_ada', first_name, updated_at });
+const user = (first_name: string, updated_at: number, id = 'user_ada') => ({
+  ...{ id, first_name, updated_at, last_name: null, image_url: 'https://img.example/1' },
+  primary_email_address_id: 'idn_2',
+  email_addresses: [
+    { id: 'idn_1', email_address: 'old@example.com' },
+    { id: 'idn_2', email_address: 'ada@example.com' },
+  ],
+});
 
 describe('A handler of an event', () => {
   test('The writes of a handler and the message id are stored, and another delivery of the message does not run the handler', async () => {
@@ -266,15 +276,54 @@ describe('Ordering', () => {
     expect(await profiles()).toEqual([{ id: 'user_ada', name: '8' }]);
   });
 
-  test('A user.updated event that is older than user.deleted does not restore the profile, and the row in `users` stays', async () => {
-    const now = Date.now();
-    await deliver('user.created', user('Ada', now - 3_000));
-    await deliver('user.deleted', { id: 'user_ada', object: 'user', deleted: true }, { timestamp: now });
-    expect(await profiles()).toEqual([]);
-    await deliver('user.updated', user('late', now - 1_000));
-    expect(await profiles()).toEqual([]);
-    expect(await rowsOf('user_ada')).toHaveLength(1);
+  test('Without a time, isNewest() compares the times of the events', async () => {
+    const outcomes: boolean[] = [];
+    handle.mockImplementation(async (data, { isNewest }) => outcomes.push(await isNewest(data.id)));
+    for (const timestamp of [2_000, 1_000, 3_000])
+      await deliver('test.event', { id: 'subject' }, { timestamp });
+    expect(outcomes).toEqual([true, false, true]);
   });
+});
+
+test('A profile has the names, the image and the primary address of the user. Two users may have one address', async () => {
+  for (const id of ['user_ada', 'user_eve']) await deliver('user.created', user(id, 1_000, id));
+  const { rows } = await pool.query('SELECT * FROM profiles ORDER BY first_name');
+  const [ada] = await rowsOf('user_ada');
+  const both = { email: 'ada@example.com', last_name: null, image_url: 'https://img.example/1' };
+  expect(rows).toEqual([
+    { user_id: ada?.id, first_name: 'user_ada', ...both },
+    { user_id: expect.any(String), first_name: 'user_eve', ...both },
+  ]);
+  await deliver('user.updated', { ...user('Ada', 2_000), primary_email_address_id: null });
+  expect((await pool.query(`SELECT email FROM profiles WHERE first_name = 'Ada'`)).rows).toEqual([
+    { email: null },
+  ]);
+});
+
+test('The profile of a forgotten user is not stored, and the events are acknowledged, unless the user is linked again', async () => {
+  await pool.query(
+    `INSERT INTO forgotten_users VALUES (forgotten_user_hash('user_ada'), now(), now() + interval '1 day')`,
+  );
+  for (const type of ['user.created', 'user.updated'])
+    expect(await deliver(type, user('Ada', 1_000))).toEqual(acknowledged(type));
+  expect([await profiles(), await rowsOf('user_ada')]).toEqual([[], []]);
+  await pool.query(`INSERT INTO users VALUES (gen_random_uuid(), 'user_ada')`);
+  await deliver('user.updated', user('Ada', 2_000));
+  expect(await profiles()).toHaveLength(1);
+});
+
+test('An event with a previous id updates the profile of the user until the id expires', async () => {
+  await deliver('user.created', user('first', 1_000));
+  await pool.query(
+    `INSERT INTO previous_ids SELECT 'user_old', id, 'user_ada', 'run', now() + interval '1 day' FROM users`,
+  );
+  await deliver('user.updated', user('second', 2_000, 'user_old'));
+  await pool.query(`UPDATE previous_ids SET expires_at = now()`);
+  const late = await deliver('user.updated', user('third', 3_000, 'user_old'));
+  expect([late, await profiles()]).toEqual([
+    acknowledged('user.updated'),
+    [{ id: 'user_ada', name: 'second' }],
+  ]);
 });
 
 describe('user.created', () => {
