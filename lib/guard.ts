@@ -28,7 +28,7 @@ export const resolveContext = (headers: Pick<Headers, 'get'>): Promise<Authentic
     (context) => (context ? 'passed' : 'rejected'),
   );
 
-/** Handler of a guarded route. `caller` is what the guard knows about the caller. */
+/** Handler of a guarded route. `caller` is the context of the guard. */
 export type GuardedHandler<T, C extends RouteContext> = (
   request: NextRequest,
   caller: T,

@@ -40,9 +40,13 @@ const CONNECTION_ERRORS: readonly Explanation[] = [
 
 const GRANT = 'Run as the owner, for the role of DATABASE_URL: GRANT';
 
-/** SQLSTATEs of the statement that links a test user. */
+/** SQLSTATEs of the statements that link a test user and insert a test tenant. */
 const LINK_ERRORS: readonly Explanation[] = [
-  [/^42501$/, 'the role may not link users', `${GRANT} USAGE ON SCHEMA public, and SELECT, INSERT ON users`],
+  [
+    /^42501$/,
+    'the role may not link users or insert tenants',
+    `${GRANT} USAGE ON SCHEMA public, and SELECT, INSERT ON users, tenants`,
+  ],
   [
     /^42P10$/,
     'there is no unique index on users.identity_provider_user_id: the service cannot link new users',
@@ -75,6 +79,11 @@ const linkStatement = (user: string) => `
   ON CONFLICT (identity_provider_user_id) DO NOTHING
   RETURNING id`;
 
+/** Inserts the tenant of an organization that does not exist. Needs the rights of lib/linking/tenants.ts. */
+const TENANT_STATEMENT = `
+  INSERT INTO public.tenants (id, identity_provider_organization_id)
+  VALUES ('${randomUUID()}', 'doctor_${randomUUID()}') RETURNING id`;
+
 const EVENT_RIGHTS = `
   SELECT FROM unnest(ARRAY['webhook_messages', 'webhook_subjects', 'pending_deletions']) AS tables (name),
               unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS rights (name)
@@ -88,11 +97,12 @@ async function checkMigrations(databaseUrl: string): Promise<string> {
   fail(`pending: ${pending.join(', ')}`, 'Run npm run db:deploy as the owner of the tables');
 }
 
-/** Links a test user. withConnection() closes the connection afterwards, and PostgreSQL then rolls the transaction back. */
+/** Links a test user and inserts a test tenant. withConnection() closes the connection afterwards, and PostgreSQL then rolls the transaction back. */
 async function checkRegistration(): Promise<string> {
   await withConnection(async (rows) => {
     await rows('BEGIN');
     await rows(linkStatement(`doctor_${randomUUID()}`));
+    await rows(TENANT_STATEMENT);
   }).catch((error: unknown) => explain(error, LINK_ERRORS));
   return 'a test user was linked, and the transaction was rolled back';
 }

@@ -2,7 +2,7 @@ import { userIdCacheSeconds } from '../env';
 import { withSpan } from '../log';
 import { withKv } from '../storage/kv';
 
-/** Whose internal id it is: a user's, or a tenant's, which belongs to an organization of the identity provider. */
+/** Kinds of internal ids. A tenant is an organization of the identity provider. */
 type Kind = 'user' | 'tenant';
 
 const cacheKey = (kind: Kind, identityProviderId: string) => `auth:${kind}-id-by-idp:${identityProviderId}`;

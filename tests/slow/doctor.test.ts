@@ -38,7 +38,7 @@ async function roleOn({ pool }: TestDatabase, rights = 'SELECT, INSERT', more = 
   const name = `doctor_${randomBytes(6).toString('hex')}`;
   const role = escapeIdentifier(name);
   await pool.query(`CREATE ROLE ${role} LOGIN PASSWORD '${PASSWORD}'`);
-  if (rights !== '') await pool.query(`GRANT ${rights} ON users TO ${role}`);
+  if (rights !== '') await pool.query(`GRANT ${rights} ON users, tenants TO ${role}`);
   if (more !== '') await pool.query(more.replaceAll('$role', role));
   const url = new URL(String(pool.options.connectionString));
   return Object.assign(url, { username: name, password: PASSWORD }).href;
@@ -301,7 +301,7 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
   [
     'row security hides the table of users from the role',
     await damaged('ALTER TABLE users ENABLE ROW LEVEL SECURITY'),
-    [['failure', 'registration', 'the role may not link users (42501)']],
+    [['failure', 'registration', 'the role may not link users or insert tenants (42501)']],
   ],
   [
     'the role may not read the table of applied migrations',
@@ -311,7 +311,12 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
   [
     'the role may not insert',
     await db('SELECT', READ_MIGRATIONS),
-    [['failure', 'registration', 'the role may not link users (42501)']],
+    [['failure', 'registration', 'the role may not link users or insert tenants (42501)']],
+  ],
+  [
+    'the role may not insert tenants',
+    await db('SELECT, INSERT', `${READ_MIGRATIONS}; REVOKE INSERT ON tenants FROM $role`),
+    [['failure', 'registration', 'the role may not link users or insert tenants (42501)']],
   ],
   [
     'the database is read-only',
