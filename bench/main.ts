@@ -1,13 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { SIGNING_SECRET } from '../tests/harness/keys';
 import { LIVE_KEYS, startDependencies, type TestDependencies } from '../tests/harness/service';
 import { startDedicatedPostgres } from '../tools/dedicated-postgres';
+import { copyCheckout } from '../tools/temporary-project';
 import { CONNECTIONS, cpuPerRequest } from './load';
-import { type BenchRequest, cacheHit, hello, SCENARIOS, usersFrom } from './requests';
+import { type BenchRequest, cacheHit, hello, OWN_SCENARIOS, SCENARIOS, usersFrom } from './requests';
 import { type Application, build, cpuMilliseconds, residentMegabytes, type Server, start } from './servers';
 
 /**
@@ -25,6 +27,7 @@ const { rounds, sample, warmUp } = quick
   : { rounds: 9, sample: 1_000, warmUp: 5_000 };
 /** Number of users of each application. */
 const USERS = 100;
+const THIS_SERVICE = 'this service';
 
 const baseline = (name: string, environment: Application['environment'] = {}): Application => ({
   title: name,
@@ -35,6 +38,15 @@ const baseline = (name: string, environment: Application['environment'] = {}): A
 });
 const bare = baseline('bare');
 const emptyMiddleware = baseline('empty-middleware');
+
+/** Copies this checkout, and adds the routes of bench/routes/ to the copy. Returns the folder of the copy. */
+function copyWithRoutes(): string {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-bench-'));
+  stops.push(async () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
+  copyCheckout(folder);
+  cpSync('bench/routes', path.join(folder, 'app'), { recursive: true });
+  return folder;
+}
 
 /** Returns the tutorial's application and the service, each with variables for the dependencies. */
 function applicationsFor({ environment, idp }: TestDependencies): Application[] {
@@ -55,7 +67,7 @@ function applicationsFor({ environment, idp }: TestDependencies): Application[] 
       CLERK_TELEMETRY_DISABLED: '1',
       WEBHOOK_SIGNING_SECRET: SIGNING_SECRET,
     }),
-    service('this service', '.'),
+    service(THIS_SERVICE, copyWithRoutes()),
     ...(against === undefined ? [] : [service(against, against)]),
   ];
 }
@@ -157,13 +169,16 @@ async function measure(): Promise<string> {
     ['', ...applications.map(({ title }) => title)],
     ['---', ...applications.map(() => '--:')],
   ];
-  for (const [title, scenario] of Object.entries(SCENARIOS)) {
+  for (const [title, scenario] of Object.entries({ ...SCENARIOS, ...OWN_SCENARIOS })) {
     console.log(`measuring: ${title}`);
+    const having = compared.filter(
+      ({ application }) => title in SCENARIOS || application.title === THIS_SERVICE,
+    );
     const { ratios } = await compareRequests(
       reference,
-      compared.map(({ server, users }) => ({ server, makeRequest: () => scenario(users) })),
+      having.map(({ server, users }) => ({ server, makeRequest: () => scenario(users) })),
     );
-    rows.push([title, ...ratios]);
+    rows.push([title, ...compared.map((each) => (having.includes(each) ? (ratios.shift() ?? '') : '–'))]);
     // The test dependencies record commands and statements, which would fill the memory.
     kv.takeCommands();
     database.takeStatements();

@@ -27,23 +27,28 @@ export interface Users {
   /** Returns the same session token each time. */
   token(): string;
   newToken(): string;
+  /** Returns the same session token each time. An organization is active in the session. */
+  memberToken(): string;
 }
 
 export function usersFrom(ids: readonly string[], idp: Emulator): Users {
   const expires = { exp: now() + 6 * 3600 };
   const tokens = ids.map((id) => tokenFor(idp, id, expires));
+  const organization = { o: { id: 'org_bench', rol: 'admin' } };
+  const memberTokens = ids.map((id) => tokenFor(idp, id, { ...expires, ...organization }));
   let count = 0;
   const next = (values: readonly string[]) => values[count++ % values.length] ?? '';
   return {
     id: () => next(ids),
     token: () => next(tokens),
     newToken: () => tokenFor(idp, next(ids), expires),
+    memberToken: () => next(memberTokens),
   };
 }
 
-const me = (headers: Record<string, string>, status = 200): BenchRequest => ({
+const get = (path: string, headers: Record<string, string>, status = 200): BenchRequest => ({
   method: 'GET',
-  path: ME,
+  path,
   headers,
   status,
 });
@@ -58,14 +63,19 @@ const post = (path: string, body: string, headers: Record<string, string>): Benc
 
 const deliver = (event: string) => post(HOOK, event, signatureHeaders(event));
 
-export const cacheHit = (users: Users) => me(bearer(users.token()));
+export const cacheHit = (users: Users) => get(ME, bearer(users.token()));
 
 /** Kinds of requests by the title of their row in the table. */
 export const SCENARIOS: Readonly<Record<string, (users: Users) => BenchRequest>> = {
   'cache hit, repeated session tokens': cacheHit,
-  'cache hit, each session token new': (users) => me(bearer(users.newToken())),
-  '401, no credential': () => me({}, 401),
+  'cache hit, each session token new': (users) => get(ME, bearer(users.newToken())),
+  '401, no credential': () => get(ME, {}, 401),
   'registration of an existing user': (users) =>
     post(REGISTER, JSON.stringify({ identityProviderUserId: users.id() }), bearer(users.token())),
   'webhook of an existing user': (users) => deliver(userCreated(users.id())),
+};
+
+/** Kinds of requests to the routes of bench/routes/, which only a copy of this checkout has. */
+export const OWN_SCENARIOS: typeof SCENARIOS = {
+  'cache hit with `guardTenant`': (users) => get('/tenants/v1/context', bearer(users.memberToken())),
 };
