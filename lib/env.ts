@@ -77,6 +77,14 @@ const httpUrl = required.check(
   ),
 );
 
+/** A URL in the spelling that OAuth clients send to the provider, which copies it into access tokens. */
+const resourceUrl = required.check(
+  z.refine(
+    (value) => URL.canParse(value) && new URL(value).href === value && /^https?:[^?#]+$/.test(value),
+    'must be an https:// or http:// URL in its normal form, with at least the path /, without a query',
+  ),
+);
+
 /** Returns true for the host names of this machine. */
 export const isLoopback = (hostname: string): boolean =>
   /^(?:127\.0\.0\.1|localhost|\[::1\])$/.test(hostname);
@@ -123,6 +131,7 @@ export const variables = z.object({
   IDP_WEBHOOK_SIGNING_SECRET: parsedBy(readSigningSecrets),
   IDP_JWT_KEY: z.optional(parsedBy(parsePublicKey)),
   IDP_AUTHORIZED_PARTIES: z.optional(parsedBy(readOrigins)),
+  IDP_OAUTH_AUDIENCE: z.optional(resourceUrl),
   DATABASE_URL: parsedBy(readDatabaseUrl),
   KV_REST_API_URL: httpUrl,
   KV_REST_API_TOKEN: required.check(

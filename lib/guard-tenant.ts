@@ -1,5 +1,5 @@
 import type { AuthenticatedContext } from './api/schemas';
-import { type GuardedHandler, guardWith, resolveContext } from './guard';
+import { type GuardedHandler, guardWith, resolveVerdict } from './guard';
 import { HttpError } from './http/error';
 import type { RouteContext, RouteHandler } from './http/route';
 import { type ActiveOrganization, readVerdict } from './idp/verdict';
@@ -51,7 +51,7 @@ export const guardTenant = <C extends RouteContext>(
   { role }: { readonly role?: string } = {},
 ): RouteHandler<C> =>
   guardWith(async (headers) => {
-    const { user, organization } = await readVerdict(headers);
-    if (user !== undefined) checkOrganization(organization, role);
-    return resolveTenant(organization, resolveContext(headers));
+    const verdict = await readVerdict(headers);
+    if (verdict.user !== undefined) checkOrganization(verdict.organization, role);
+    return resolveTenant(verdict.organization, resolveVerdict(verdict));
   }, handler);

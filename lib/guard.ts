@@ -6,8 +6,9 @@ import { readVerdict, rejectPage } from './idp/verdict';
 import { addLogFields, withSpan } from './log';
 import { resolveUserId } from './user-id';
 
-async function contextOf(headers: Pick<Headers, 'get'>): Promise<AuthenticatedContext | undefined> {
-  const verdict = await readVerdict(headers);
+type Verdict = Awaited<ReturnType<typeof readVerdict>>;
+
+async function contextOf(verdict: Verdict): Promise<AuthenticatedContext | undefined> {
   const { user, actor } = verdict;
   if (actor) addLogFields({ impersonated: true });
   const userId = user === undefined ? undefined : await resolveUserId(user, verdict.issuedAt);
@@ -18,15 +19,20 @@ async function contextOf(headers: Pick<Headers, 'get'>): Promise<AuthenticatedCo
 }
 
 /**
- * Returns both ids of the user of a request. Returns undefined without a verified session, and for a forgotten user, whom an
+ * Returns both ids of the user of a verdict. Returns undefined without a verified session, and for a forgotten user, whom an
  * operator deleted after the session token was issued. Implements docs/contract.md, 5.2, rules 2 to 4.
  */
-export const resolveContext = (headers: Pick<Headers, 'get'>): Promise<AuthenticatedContext | undefined> =>
+export const resolveVerdict = (verdict: Verdict): Promise<AuthenticatedContext | undefined> =>
   withSpan(
     'guard',
-    () => contextOf(headers),
+    () => contextOf(verdict),
     (context) => (context ? 'passed' : 'rejected'),
   );
+
+/** Returns both ids of the user of a request, or undefined, like `resolveVerdict`. */
+export const resolveContext = async (
+  headers: Pick<Headers, 'get'>,
+): Promise<AuthenticatedContext | undefined> => resolveVerdict(await readVerdict(headers));
 
 /** Handler of a guarded route. `caller` is the context of the guard. */
 export type GuardedHandler<T, C extends RouteContext> = (

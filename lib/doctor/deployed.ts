@@ -166,6 +166,19 @@ async function checkHeaders(origin: string): Promise<string> {
   warn(message, 'Check that no proxy or platform setting changes the headers');
 }
 
+/** Checks the document that leads an OAuth client to the provider, if the service accepts access tokens. */
+async function checkOAuthMetadata(origin: string): Promise<string> {
+  const { IDP_OAUTH_AUDIENCE: audience } = validVariables(z.pick(variables, { IDP_OAUTH_AUDIENCE: true }));
+  if (audience === undefined) skip('IDP_OAUTH_AUDIENCE is not set');
+  const response = await request(origin, '/.well-known/oauth-protected-resource');
+  if (response.status === 200 && response.body['resource'] === audience)
+    return 'OAuth clients find the metadata';
+  fail(
+    `the metadata for OAuth clients gets ${unlike(200, response)}`,
+    'Set IDP_OAUTH_AUDIENCE of the deployment to the same value',
+  );
+}
+
 /** Checks a deployed service over the network, as users and the provider reach it. Does not create a user. */
 export async function checkDeployedService(origin: string): Promise<CheckResult[]> {
   const alive = await check('service', () => checkAlive(origin));
@@ -178,5 +191,6 @@ export async function checkDeployedService(origin: string): Promise<CheckResult[
     check('service webhook', afterwards(checkWebhook)),
     check('service forgery', afterwards(checkForgery)),
     check('service headers', afterwards(checkHeaders)),
+    check('service oauth', afterwards(checkOAuthMetadata)),
   ]);
 }

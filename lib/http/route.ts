@@ -18,7 +18,8 @@ export type RouteHandler<C extends RouteContext> = (
 
 /** Converts an error of a handler to a response (docs/contract.md, 7). */
 async function errorResponse(error: unknown): Promise<Response> {
-  if (error instanceof HttpError) return json({ message: error.message }, error.status);
+  if (error instanceof HttpError)
+    return Response.json({ message: error.message }, { status: error.status, headers: error.headers });
   // Next.js implements `redirect()` and `notFound()` with errors. Next.js itself must catch these errors.
   const { unstable_rethrow } = await import('next/navigation');
   unstable_rethrow(error);

@@ -5,8 +5,9 @@ import { withTimeout } from '../concurrency/attempts';
 import { environment } from '../env';
 import { describeError } from '../errors/describe-error';
 import { rateLimitedWarning } from '../log';
+import { isAccessToken, verifyAccessToken } from './access-token';
 import { type Credential, extractCredential, type NoCredential } from './credential';
-import { readVerdict, signVerdict, VERDICT } from './verdict';
+import { readVerdict, signVerdict, VERDICT, type Verdict } from './verdict';
 
 /** Time limit of a verification. Without IDP_JWT_KEY, the SDK gets the public keys from the provider. */
 const VERIFY_MS = 4_000;
@@ -21,37 +22,42 @@ const FORWARDED = /^x-middleware-request-(x-clerk-auth-(?:status|token|signature
 /** The SDK's reason for a rejection. Other text is not logged, because it might contain a part of the request. */
 const REASON = /^[a-z-]{1,100}$/;
 
-const signedOut = (reason: string): AuthState => [
+const signedOut = (verdict: Verdict): AuthState => [
   ['x-clerk-auth-status', 'signed-out'],
-  [VERDICT, signVerdict({ reason })],
+  [VERDICT, signVerdict(verdict)],
 ];
 
 const warn = rateLimitedWarning('credential not verified');
 
-/** Returns the auth state in a response of the SDK's middleware. Logs a warning if the SDK could not get the public keys. */
+/** Returns the verdict for a credential that the SDK rejected. Logs a warning if the SDK could not get the public keys. */
+function rejection(word: string): Verdict {
+  const reason = REASON.test(word) ? word : 'not-verified';
+  if (/^(?:jwk-(?!kid-mismatch)|unexpected-error)/.test(reason)) warn({ reason });
+  return { reason };
+}
+
+/** Returns the auth state in a response of the SDK's middleware. */
 function authStateIn({ headers }: Response): AuthState {
   const state = [...headers].flatMap(([name, value]) => {
     const [, forwarded] = FORWARDED.exec(name) ?? [];
     return forwarded === undefined ? [] : [[forwarded, value] as const];
   });
   if (state.some(([name, value]) => name === 'x-clerk-auth-status' && value === 'signed-in')) return state;
-  const word = headers.get('x-clerk-auth-reason') ?? '';
-  const reason = REASON.test(word) ? word : 'not-verified';
-  if (/^(?:jwk-(?!kid-mismatch)|unexpected-error)/.test(reason)) warn({ reason });
-  return signedOut(reason);
+  return signedOut(rejection(headers.get('x-clerk-auth-reason') ?? ''));
 }
 
-/** Returns when the token of a verified session expires, in milliseconds since 1970. Returns 0 without a user. */
+/** Returns when a verified token expires, in milliseconds since 1970. Returns 0 without one. */
 function expiryOf(state: AuthState): number {
   const verdict = readVerdict(new Headers(state.map(([name, value]) => [name, value])));
-  return verdict.user === undefined ? 0 : (verdict.expiresAt ?? 0) * 1_000;
+  const { expiresAt = 0 } = verdict.user === undefined ? (verdict.accessToken ?? {}) : verdict;
+  return expiresAt * 1_000;
 }
 
 /**
  * Creates a function that returns the auth state of an API request. The function never rejects, and never lets the SDK respond
  * in place of the route, because the SDK gets only the credential of the request.
  *
- * Caches the auth state of a verified session by the digest of its credential, until the token expires, for at most 60 s. The
+ * Caches the auth state of a verified session or access token by the digest of its credential, until the token expires, for at most 60 s. The
  * state depends only on the credential. Rejections are not cached.
  */
 export function authenticator(sdk: NextMiddleware) {
@@ -65,6 +71,12 @@ export function authenticator(sdk: NextMiddleware) {
   const withoutCredential = new Map<NoCredential, AuthState>();
 
   async function verify(request: NextRequest, { header, value }: Credential, event: NextFetchEvent) {
+    const token = header === 'authorization' ? value.replace('Bearer ', '') : '';
+    if (isAccessToken(token)) {
+      const accessToken = await withTimeout(VERIFY_MS, verifyAccessToken(token));
+      if (typeof accessToken === 'string') return signedOut(rejection(accessToken));
+      return signedOut({ reason: 'access-token', accessToken });
+    }
     const { origin, pathname } = request.nextUrl;
     const headers = { 'sec-fetch-dest': 'empty', [header]: value };
     const view = new NextRequest(new URL(pathname, origin), { method: request.method, headers });
@@ -77,7 +89,7 @@ export function authenticator(sdk: NextMiddleware) {
     const parties = environment().IDP_AUTHORIZED_PARTIES ?? [];
     const credential = extractCredential(request.method, headers, parties);
     if (typeof credential === 'string') {
-      const state = withoutCredential.get(credential) ?? signedOut(credential);
+      const state = withoutCredential.get(credential) ?? signedOut({ reason: credential });
       withoutCredential.set(credential, state);
       return state;
     }
@@ -91,7 +103,7 @@ export function authenticator(sdk: NextMiddleware) {
       return state;
     } catch (error) {
       warn({ error: describeError(error) });
-      return signedOut('not-verified');
+      return signedOut({ reason: 'not-verified' });
     }
   };
 }

@@ -1,30 +1,43 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod/mini';
-import { type Actor, isIdentityProviderUserId, parseActor } from '../api/input';
+import { isIdentityProviderUserId, parseActor } from '../api/input';
 import { environment } from '../env';
 
+const ActiveOrganization = z.object({ id: z.string(), role: z.string() });
 /** The active organization of a session, and the user's role in it. */
-export interface ActiveOrganization {
-  readonly id: string;
-  readonly role: string;
-}
+export type ActiveOrganization = Readonly<z.infer<typeof ActiveOrganization>>;
 
+const AccessToken = z.object({
+  user: z.string(),
+  clientId: z.string(),
+  scopes: z.array(z.string()),
+  expiresAt: z.number(),
+});
+/** A verified OAuth access token, with which a client acts for a user. It is not a session. */
+export type AccessToken = Readonly<z.infer<typeof AccessToken>>;
+
+const absent = z.optional(z.undefined());
+
+const Verdict = z.union([
+  z.object({
+    user: z.string(),
+    /** Times of the session token in seconds since 1970. */
+    issuedAt: z.optional(z.number()),
+    expiresAt: z.optional(z.number()),
+    organization: z.optional(ActiveOrganization),
+    actor: z.optional(z.object({ id: z.string(), type: z.exactOptional(z.string()) })),
+    accessToken: absent,
+  }),
+  z.object({
+    user: absent,
+    organization: absent,
+    actor: absent,
+    reason: z.string(),
+    accessToken: z.optional(AccessToken),
+  }),
+]);
 /** The user of a verified session, or the reason why there is none. Only the log shows the reason. */
-export type Verdict =
-  | {
-      readonly user: string;
-      /** Times of the session token in seconds since 1970. */
-      readonly issuedAt?: number | undefined;
-      readonly expiresAt?: number | undefined;
-      readonly organization?: ActiveOrganization | undefined;
-      readonly actor?: Actor | undefined;
-    }
-  | {
-      readonly user?: undefined;
-      readonly organization?: undefined;
-      readonly actor?: undefined;
-      readonly reason: string;
-    };
+export type Verdict = Readonly<z.infer<typeof Verdict>>;
 
 /** The properties of the SDK's `auth()` that show whether there is a verified session. */
 interface SdkSession {
@@ -72,23 +85,12 @@ export function signVerdict(verdict: Verdict): string {
   return `${payload}.${macOf(payload)}`;
 }
 
-const Signed = z.union([
-  z.object({
-    user: z.string(),
-    issuedAt: z.optional(z.number()),
-    expiresAt: z.optional(z.number()),
-    organization: z.optional(z.object({ id: z.string(), role: z.string() })),
-    actor: z.optional(z.object({ id: z.string(), type: z.exactOptional(z.string()) })),
-  }),
-  z.object({ reason: z.string() }),
-]);
-
 /** Reads the verdict of a request. A request that bypassed the middleware has the reason `no-verdict`. */
 export function readVerdict(headers: Pick<Headers, 'get'>): Verdict {
   const [payload = '', mac = ''] = (headers.get(VERDICT) ?? '').split('.');
   const [given, expected] = [Buffer.from(mac), Buffer.from(macOf(payload))];
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return { reason: 'no-verdict' };
-  return Signed.parse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
+  return Verdict.parse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
 }
 
 /**

@@ -56,7 +56,7 @@ describe('API requests', () => {
     [
       'an OAuth token',
       () => bearer(tokenFor(idp, 'user_1', {}, { header: { typ: 'at+jwt' } })),
-      { reason: 'signed-out' },
+      { reason: 'access-token' },
     ],
     [
       'a token without a session id',

@@ -63,8 +63,8 @@ test('The first request of an organization creates its tenant and caches the id.
   database.takeStatements();
   expect(await service.request('user_first', 'org_first')).toEqual(first);
   expect(kv.takeCommands()).toEqual([
-    ['GET', key('org_first')],
     ['GET', 'auth:user-id-by-idp:user_first'],
+    ['GET', key('org_first')],
   ]);
   expect([sent.match(/POST /g), database.takeStatements()]).toEqual([['POST '], []]);
 });

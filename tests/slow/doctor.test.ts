@@ -30,7 +30,8 @@ const Checks = z.array(
 const PASSWORD = 'hidden-password';
 const OTHER_SECRET = `whsec_${Buffer.from('the signing secret of another endpoint').toString('base64')}`;
 
-const service = stopAfterAll(await startTestService());
+const environment = { IDP_OAUTH_AUDIENCE: 'https://api.example.com/mcp' };
+const service = stopAfterAll(await startTestService({ environment }));
 const { database } = service;
 
 /** Creates a role with these rights and returns its connection string. */
@@ -181,6 +182,7 @@ test('The doctor command finds no problem in a valid environment, exits with 0 a
     ...['variables', 'secret key', 'publishable key', 'both keys', 'JWT key'],
     ...['database', 'migrations', 'registration', 'cache'],
     ...['service', 'service ready', 'service guard', 'service webhook', 'service forgery', 'service headers'],
+    'service oauth',
   ]);
   expect(await database.users()).toEqual(before);
   const keys = service.kv
@@ -367,6 +369,7 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
       ['failure', 'service guard', 'a request with no session gets a 200 instead of a 401'],
       ['failure', 'service forgery', 'a request with forged session headers gets a 200 instead of a 401'],
       ['failure', 'service headers', 'a request with an invalid token gets a 200 instead of a 401'],
+      ['failure', 'service oauth', 'the metadata for OAuth clients gets a 200 with an unexpected body'],
     ],
     agreeing.url,
   ],
@@ -377,6 +380,7 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
       ['failure', 'service ready', 'the database of the service does not respond'],
       ['failure', 'service webhook', 'rejects an event that is signed with signing secret 1'],
       ['warning', 'service headers', 'x-powered-by, strict-transport-security, x-content-type-options'],
+      ['failure', 'service oauth', 'the metadata for OAuth clients gets a 400 instead of a 200'],
     ],
     broken.url,
   ],

@@ -56,6 +56,10 @@ test.each<[name: string, value: string | undefined, parsed: unknown]>([
     { key: publishableKey('Clerk-1.app.example$'), frontendApi: 'https://Clerk-1.app.example' },
   ],
   ['IDP_JWT_KEY', undefined, undefined],
+  ['IDP_OAUTH_AUDIENCE', undefined, undefined],
+  ...['https://api.example/', 'https://api.example/mcp/v1', 'http://localhost:3000/'].map(
+    (url): [string, string, string] => ['IDP_OAUTH_AUDIENCE', url, url],
+  ),
   ['USER_ID_CACHE_TTL_SECONDS', undefined, 600],
   ['USER_ID_CACHE_TTL_SECONDS', '1', 1],
   ['USER_ID_CACHE_TTL_SECONDS', '999999', 999_999],
@@ -130,6 +134,17 @@ const INVALID: [name: string, problem: string, ...values: string[]][] = [
   ['IDP_AUTHORIZED_PARTIES', 'must contain origins without a slash at the end', 'https://a.example/'],
   ['IDP_AUTHORIZED_PARTIES', 'must contain origins in lower case', 'https://App.example'],
   ['IDP_AUTHORIZED_PARTIES', 'must contain origins without the default port', 'https://a.example:443'],
+  [
+    'IDP_OAUTH_AUDIENCE',
+    'must be an https:// or http:// URL in its normal form, with at least the path /, without a query',
+    ...[
+      'https://api.example',
+      'https://API.example/',
+      'https://api.example:443/',
+      'https://api.example/a/../b',
+    ],
+    ...['https://api.example/?a', 'https://api.example/#a', 'urn:example:api', 'api.example/', '/mcp'],
+  ],
   ['DATABASE_URL', 'is missing', '  '],
   [
     'DATABASE_URL',
