@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Client, escapeLiteral } from 'pg';
+import { Client, DatabaseError, escapeLiteral } from 'pg';
 
 interface Migration {
   readonly name: string;
@@ -16,10 +16,12 @@ interface MigrationRow {
   readonly finished_at: Date | null;
 }
 
+/** As with Prisma, migrations create tables in `public`, also if the role has another schema first in its search path. */
+const SEARCH_PATH = `SELECT set_config('search_path', 'public, ' || current_setting('search_path'), true)`;
 /** Key of Prisma's advisory lock. This module uses the same key, so it never migrates at the same time as `prisma migrate`. */
 const MIGRATE_LOCK = 72707369;
 const LOCK_WAIT_SECONDS = 60;
-const CREATE_TABLE = `CREATE TABLE _prisma_migrations (
+const CREATE_TABLE = `CREATE TABLE public._prisma_migrations (
   id                  VARCHAR(36) PRIMARY KEY NOT NULL,
   checksum            VARCHAR(64) NOT NULL,
   finished_at         TIMESTAMPTZ,
@@ -65,7 +67,7 @@ export async function pendingMigrations(
 ): Promise<readonly string[] | undefined> {
   return withClient(databaseUrl, async (client) => {
     const { rows } = await client.query<{ readable: boolean | null }>(
-      `SELECT has_table_privilege(to_regclass('_prisma_migrations'), 'SELECT') AS readable`,
+      `SELECT has_table_privilege(to_regclass('public._prisma_migrations'), 'SELECT') AS readable`,
     );
     const readable = rows[0]?.readable;
     if (readable === false) return undefined;
@@ -105,10 +107,13 @@ async function applyNext(client: Client, migrations: readonly Migration[]): Prom
   await client.query('BEGIN');
   // Waits for the lock, which lasts until the transaction ends and conflicts with Prisma's session lock on the same key.
   await client.query(`SET LOCAL lock_timeout = '${LOCK_WAIT_SECONDS}s'`);
-  await client.query(`SELECT pg_advisory_xact_lock(${MIGRATE_LOCK})`);
+  await client.query(`SELECT pg_advisory_xact_lock(${MIGRATE_LOCK})`).catch(async (error: unknown) => {
+    throw isLockTimeout(error) ? await describeLock(client) : error;
+  });
   await client.query('SET LOCAL lock_timeout TO DEFAULT');
+  await client.query(SEARCH_PATH);
   // CREATE TABLE IF NOT EXISTS requires the CREATE privilege even if the table exists.
-  const { rows } = await client.query(`SELECT WHERE to_regclass('_prisma_migrations') IS NULL`);
+  const { rows } = await client.query(`SELECT WHERE to_regclass('public._prisma_migrations') IS NULL`);
   if (rows.length > 0) await client.query(CREATE_TABLE);
   const pending = firstPending(migrations, await readRows(client));
   if (pending) {
@@ -120,7 +125,7 @@ async function applyNext(client: Client, migrations: readonly Migration[]): Prom
     });
     await client.query('RESET ALL; RESET SESSION AUTHORIZATION');
     await client.query(
-      `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
+      `INSERT INTO public._prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
        VALUES ($1, $2, $3, clock_timestamp(), 1)`,
       [randomUUID(), checksum(sql), name],
     );
@@ -129,9 +134,25 @@ async function applyNext(client: Client, migrations: readonly Migration[]): Prom
   return pending?.name;
 }
 
+const isLockTimeout = (error: unknown) => error instanceof DatabaseError && error.code === '55P03';
+
+/** Returns an error that names the session that holds the lock. */
+async function describeLock(client: Client): Promise<Error> {
+  await client.query('ROLLBACK');
+  const { rows } = await client.query<{ pid: number; role: string }>(
+    `SELECT pid, usename AS role FROM pg_locks JOIN pg_stat_activity USING (pid)
+     WHERE locktype = 'advisory' AND objid = ${MIGRATE_LOCK} AND granted AND datname = current_database()`,
+  );
+  const holders = rows.map(({ pid, role }) => `session ${pid} of the role ${role}`).join(', ');
+  return new Error(
+    `Another migration has held the lock for ${LOCK_WAIT_SECONDS} s (${holders || 'it has just ended'}). ` +
+      'Wait for it. If it does not end, run SELECT pg_terminate_backend(<session>). Then deploy again.',
+  );
+}
+
 async function readRows(client: Client): Promise<MigrationRow[]> {
   const { rows } = await client.query<MigrationRow>(
-    'SELECT migration_name, checksum, finished_at FROM _prisma_migrations WHERE rolled_back_at IS NULL',
+    'SELECT migration_name, checksum, finished_at FROM public._prisma_migrations WHERE rolled_back_at IS NULL',
   );
   return rows;
 }

@@ -11,6 +11,7 @@ import {
 import { Socket } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { Client } from 'pg';
 import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { deployMigrations, pendingMigrations } from '#lib/migrations/deploy';
 import { createTestDatabase, serverOfThisRun } from '../harness/dependencies/database';
@@ -36,11 +37,11 @@ const url = String(database.pool.options.connectionString);
 afterEach(async () => {
   vi.restoreAllMocks();
   await database.pool.query(`
-    DROP SCHEMA IF EXISTS other CASCADE;
+    DROP SCHEMA IF EXISTS other, owner_of_the_test CASCADE;
     DROP SCHEMA public CASCADE;
     CREATE SCHEMA public;
     GRANT USAGE ON SCHEMA public TO PUBLIC;
-    DROP ROLE IF EXISTS migrator_of_the_test, reader_of_the_test`);
+    DROP ROLE IF EXISTS migrator_of_the_test, reader_of_the_test, owner_of_the_test`);
 });
 
 function newMigrations(files: Record<string, string>): string {
@@ -113,6 +114,33 @@ test('A deployment waits for the advisory lock of Prisma', async () => {
   expect(ended).toBe(false);
   await prisma.query('SELECT pg_advisory_unlock(72707369)');
   expect(await deployment).toEqual(['1_table']);
+});
+
+test('A deployment that cannot get the lock names the session that holds it', async () => {
+  const prisma = await database.pool.connect();
+  onTestFinished(() => prisma.release(true));
+  await prisma.query('SELECT pg_advisory_lock(72707369)');
+  const { rows } = await prisma.query('SELECT pg_backend_pid() AS pid, current_user AS role');
+  const query = Client.prototype.query;
+  vi.spyOn(Client.prototype, 'query').mockImplementation(function (this: Client, text: string) {
+    return Reflect.apply(query, this, [text.replace(/lock_timeout = '60s'/, "lock_timeout = '10ms'")]);
+  });
+  await expect(deployMigrations(url, newMigrations({}))).rejects.toThrow(
+    `Another migration has held the lock for 60 s (session ${rows[0].pid} of the role ${rows[0].role}). Wait for it.`,
+  );
+});
+
+test('A role whose search path has a schema of its own first deploys to the schema public, and finds the migrations there', async () => {
+  await query(`CREATE ROLE owner_of_the_test LOGIN PASSWORD 'secret';
+    CREATE SCHEMA AUTHORIZATION owner_of_the_test; GRANT CREATE ON SCHEMA public TO owner_of_the_test`);
+  const asOwner = Object.assign(new URL(url), { username: 'owner_of_the_test', password: 'secret' }).href;
+  const all = await pendingMigrations(asOwner);
+  expect(await deployMigrations(asOwner)).toEqual(all);
+  expect([await deployMigrations(asOwner), await deployMigrations(url)]).toEqual([[], []]);
+  expect([await pendingMigrations(asOwner), await pendingMigrations(url)]).toEqual([[], []]);
+  const tables = await query(`SELECT DISTINCT schemaname AS schema FROM pg_tables
+    WHERE tablename IN ('users', 'previous_ids', '_prisma_migrations')`);
+  expect(tables).toEqual([{ schema: 'public' }]);
 });
 
 test('A failed migration leaves no change and no row. Earlier migrations stay applied, and a corrected migration is applied by the next deployment', async () => {
