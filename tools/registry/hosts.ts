@@ -1,62 +1,38 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { HOOK } from '../../tests/harness/requests';
 import { linkFiles } from '../temporary-project';
-import { type Checks, GUARD, OWN_MODEL, OWN_TABLE, type Table, WEBHOOK } from './checks';
+import { type Checks, GUARD, ITEM, OWN_TABLE, type Table } from './checks';
 
 /** An application in which `npm run registry:test` installs the shadcn items of docs/existing-app.md. */
 export interface Application {
-  /** Folder of the application, relative to the host. */
+  /** Folder of the application in the host. */
   readonly folder: '.' | 'apps/app' | 'apps/api';
   /** Folder of `app/` and `lib/`: `src/` or the root. */
   readonly root: 'src/' | '';
-  /** Prefix of imports from the root. */
-  readonly alias: '@/' | '~/';
-  /** Items of the guide's commands that this application leaves out. */
-  readonly leavesOut?: '-guard' | '-webhook';
-  /** Items that it installs in addition. */
-  readonly adds?: '-register';
+  /** The item of the guide's commands that it leaves out. */
+  readonly leavesOut: '-guard' | '-webhook';
   readonly config: string;
   readonly middleware?: 'proxy.ts' | 'middleware.ts';
   /** Arguments of `withIdentityLink`. */
   readonly arguments?: string;
-  /** Path of the route for `user.created`. */
-  readonly webhook?: string;
-  /** The checks that the doctor does not try, because another application or a route of the host receives webhooks. */
-  readonly notTried: number;
 }
 
 /** A repository with one or two applications and a database. */
 export interface Host {
   readonly name: string;
   readonly applications: readonly Application[];
-  /** Folder of the Prisma schema, relative to the host. */
+  /** Folder of the Prisma schema, and the file in it that exports the Prisma client. */
   readonly database: '.' | 'packages/database';
-  /** File that exports the Prisma client, and how the configuration of the item imports it. */
   readonly client: string;
-  readonly importOfClient: string;
   readonly models: string;
   /** SQL that creates the tables of `models` and, if it is installed, of the item's model. */
   readonly sql: string;
-  /** Parameters of DATABASE_URL, and the code that passes its schema to the adapter. */
-  readonly schema?: 'app';
   readonly table: Table;
   readonly checks: readonly Checks[];
 }
 
-const USER = 'model User {\n  id    Int    @id @default(autoincrement())\n  email String @unique\n';
-const LINKS =
-  'identity_links (user_id UUID PRIMARY KEY, identity_provider_user_id VARCHAR(255) NOT NULL UNIQUE)';
-const tableOfItem = (name: string): Table => ({
-  name,
-  id: 'user_id',
-  user: 'identity_provider_user_id',
-  insert: `INSERT INTO ${name} (user_id, identity_provider_user_id) VALUES (gen_random_uuid(), $1)`,
-  needsClerkUser: false,
-});
-/** Configuration of an application that uses packages of its monorepo. */
-const WORKSPACE = `import path from 'node:path';
+const OF_MONOREPO = `import path from 'node:path';
 
 export default { transpilePackages: ['@repo/database'], turbopack: { root: path.resolve('../..') } };
 `;
@@ -68,7 +44,6 @@ export const HOSTS: readonly Host[] = [
       {
         folder: '.',
         root: 'src/',
-        alias: '~/',
         leavesOut: '-webhook',
         config: 'export default { trailingSlash: true, cacheComponents: true };\n',
         middleware: 'proxy.ts',
@@ -76,14 +51,20 @@ export const HOSTS: readonly Host[] = [
   if (/^\\/(?:en|users|me|notes|api)\\//.test(request.nextUrl.pathname)) return undefined;
   return NextResponse.redirect(new URL('/en' + request.nextUrl.pathname, request.url));
 }, async () => ({ frontendApiProxy: { enabled: true } })`,
-        webhook: '/api/webhooks/clerk',
-        notTried: 1,
       },
     ],
     database: '.',
     client: 'src/lib/prisma.ts',
-    importOfClient: "import { prisma } from './prisma'",
-    models: `${USER}  clerkId String? @unique\n}\nmodel Trial {\n  userId Int @id\n}\n`,
+    models: `model User {
+  id      Int     @id @default(autoincrement())
+  email   String  @unique
+  clerkId String? @unique
+}
+
+model Trial {
+  userId Int @id
+}
+`,
     sql: `CREATE TABLE "User" (id SERIAL PRIMARY KEY, email TEXT NOT NULL UNIQUE, "clerkId" TEXT UNIQUE);
       CREATE TABLE "Trial" ("userId" INT PRIMARY KEY)`,
     table: {
@@ -91,36 +72,9 @@ export const HOSTS: readonly Host[] = [
       id: 'id',
       user: '"clerkId"',
       insert: `INSERT INTO "User" ("clerkId", email) VALUES ($1, $1 || '@example.com')`,
-      needsClerkUser: true,
+      isOwn: true,
     },
     checks: [GUARD, OWN_TABLE],
-  },
-  {
-    name: 'own_model',
-    applications: [
-      {
-        folder: '.',
-        root: '',
-        alias: '@/',
-        adds: '-register',
-        config: 'export default {};\n',
-        middleware: 'middleware.ts',
-        arguments: `async (auth, request) => {
-  if (!/^\\/(?:users\\/.*|me|notes)?$/.test(request.nextUrl.pathname)) await auth.protect();
-}`,
-        webhook: HOOK,
-        notTried: 0,
-      },
-    ],
-    database: '.',
-    client: 'db/client.ts',
-    importOfClient: "import { prisma } from '../db/client'",
-    models: `${USER}}\n`,
-    sql: `CREATE SCHEMA app; CREATE TABLE app.${LINKS};
-      CREATE TABLE app."User" (id SERIAL PRIMARY KEY, email TEXT NOT NULL UNIQUE)`,
-    schema: 'app',
-    table: tableOfItem('app.identity_links'),
-    checks: [GUARD, WEBHOOK, OWN_MODEL],
   },
   {
     name: 'monorepo',
@@ -128,30 +82,27 @@ export const HOSTS: readonly Host[] = [
       {
         folder: 'apps/app',
         root: '',
-        alias: '@/',
         leavesOut: '-webhook',
-        config: WORKSPACE,
-        middleware: 'proxy.ts',
+        config: OF_MONOREPO,
+        middleware: 'middleware.ts',
         arguments: "{ signInUrl: '/my-sign-in' }",
-        notTried: 2,
       },
-      {
-        folder: 'apps/api',
-        root: '',
-        alias: '@/',
-        leavesOut: '-guard',
-        config: WORKSPACE,
-        webhook: HOOK,
-        notTried: 0,
-      },
+      { folder: 'apps/api', root: '', leavesOut: '-guard', config: OF_MONOREPO },
     ],
     database: 'packages/database',
-    client: 'packages/database/index.ts',
-    importOfClient: "import { database as prisma } from './index'",
+    client: 'index.ts',
     models: '',
-    sql: `CREATE TABLE ${LINKS}`,
-    table: tableOfItem('identity_links'),
-    checks: [GUARD, WEBHOOK],
+    sql: `CREATE TABLE identity_links (user_id UUID PRIMARY KEY,
+      identity_provider_user_id VARCHAR(255) NOT NULL UNIQUE)`,
+    table: {
+      name: 'identity_links',
+      id: 'user_id',
+      user: 'identity_provider_user_id',
+      insert:
+        'INSERT INTO identity_links (user_id, identity_provider_user_id) VALUES (gen_random_uuid(), $1)',
+      isOwn: false,
+    },
+    checks: [GUARD, ITEM],
   },
 ];
 
@@ -189,65 +140,35 @@ const COMPILER_OPTIONS = {
 
 const json = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
 
-/** Writes a file and its folders. */
-function write(folder: string, file: string, text: string): void {
-  const target = path.join(folder, file);
-  mkdirSync(path.dirname(target), { recursive: true });
-  writeFileSync(target, text);
+/** Writes files and their folders. */
+function write(folder: string, files: Readonly<Record<string, string>>): void {
+  for (const [file, text] of Object.entries(files)) {
+    const target = path.join(folder, file);
+    mkdirSync(path.dirname(target), { recursive: true });
+    writeFileSync(target, text);
+  }
 }
 
-const manifest = (name: string, more: object = {}) =>
-  json({
-    name,
-    private: true,
-    dependencies: Object.fromEntries(PACKAGES.map((each) => [each, VERSIONS[each]])),
-    ...more,
-  });
-
-function applicationFiles({ folder, root, alias, config }: Application): Record<string, string> {
-  return {
-    'package.json': manifest(path.basename(path.resolve('host', folder))),
-    'tsconfig.json': json({
-      compilerOptions: { ...COMPILER_OPTIONS, paths: { [`${alias}*`]: [`./${root}*`] } },
-      include: ['next-env.d.ts', '**/*.ts', '**/*.tsx', '.next/types/**/*.ts'],
-      exclude: ['node_modules'],
-    }),
-    'next.config.mjs': config,
-    'public/logo.svg': '<svg xmlns="http://www.w3.org/2000/svg"/>\n',
-    [`${root}app/layout.tsx`]: `export default function Layout({ children }: { children: React.ReactNode }) {
-  return <html lang="en"><body>{children}</body></html>;
-}
-`,
-    [`${root}app/page.tsx`]: `export default function Page() {
-  return <p>host</p>;
-}
-`,
-  };
-}
+const manifest = (name: string) => {
+  const dependencies = Object.fromEntries(PACKAGES.map((each) => [each, VERSIONS[each]]));
+  return json({ name, private: true, workspaces: ['apps/*', 'packages/*'], dependencies });
+};
+const aliasOf = (root: string) => (root ? '~/' : '@/');
 
 /** Creates the files of a host with Clerk and Prisma, as they are before the installation. */
-export function createHost(folder: string, host: Host): void {
-  const { applications, database, client, schema } = host;
-  for (const application of applications)
-    for (const [file, text] of Object.entries(applicationFiles(application)))
-      write(path.join(folder, application.folder), file, text);
+export function createHost(folder: string, { applications, database, client, models }: Host): void {
+  write(folder, { 'package.json': manifest('host'), '.gitignore': 'node_modules\n.next\ngenerated\n' });
   linkFiles('node_modules', path.join(folder, 'node_modules'));
-  const isMonorepo = database !== '.';
-  if (isMonorepo) {
-    write(folder, 'package.json', manifest('monorepo', { workspaces: ['apps/*', 'packages/*'] }));
-    write(folder, `${database}/package.json`, manifest('@repo/database'));
-    mkdirSync(path.join(folder, 'node_modules/@repo'));
-    symlinkSync(path.join(folder, database), path.join(folder, 'node_modules/@repo/database'));
-  }
-  const generated = path.posix.relative(path.dirname(client), path.posix.join(database, 'generated/prisma'));
-  const connection = '{ connectionString: process.env.DATABASE_URL }';
-  const files: Record<string, string> = {
-    '.gitignore': 'node_modules\n.next\ngenerated\nnext-env.d.ts\n',
-    [`${database}/prisma.config.ts`]: `import { defineConfig } from 'prisma/config';
+  mkdirSync(path.join(folder, 'node_modules/@repo'));
+  symlinkSync(path.join(folder, database), path.join(folder, 'node_modules/@repo/database'));
+  const depth = client.split('/').length - 1;
+  write(path.join(folder, database), {
+    'package.json': manifest('database'),
+    'prisma.config.ts': `import { defineConfig } from 'prisma/config';
 
 export default defineConfig({ schema: 'prisma/schema.prisma' });
 `,
-    [`${database}/prisma/schema.prisma`]: `generator client {
+    'prisma/schema.prisma': `generator client {
   provider = "prisma-client"
   output   = "../generated/prisma"
 }
@@ -256,17 +177,38 @@ datasource db {
   provider = "postgresql"
 }
 
-${host.models}`,
+${models}`,
     [client]: `import 'server-only';
 import { PrismaPg } from '@prisma/adapter-pg';
-import { PrismaClient } from '${generated.startsWith('.') ? '' : './'}${generated}/client';
+import { PrismaClient } from '${depth ? '../'.repeat(depth) : './'}generated/prisma/client';
 
-export const ${isMonorepo ? 'database' : 'prisma'} = new PrismaClient({
-  adapter: new PrismaPg(${connection}${schema ? `, { schema: '${schema}' }` : ''}),
-});
+const connection = { connectionString: process.env.DATABASE_URL };
+export const ${depth ? 'prisma' : 'database'} = new PrismaClient({ adapter: new PrismaPg(connection) });
 `,
-  };
-  for (const [file, text] of Object.entries(files)) write(folder, file, text);
+  });
+  for (const { folder: of, root, config } of applications)
+    write(path.join(folder, of), {
+      'package.json': manifest(path.basename(path.join(folder, of))),
+      'tsconfig.json': json({
+        compilerOptions: { ...COMPILER_OPTIONS, paths: { [`${aliasOf(root)}*`]: [`./${root}*`] } },
+        include: ['next-env.d.ts', '**/*.ts', '**/*.tsx', '.next/types/**/*.ts'],
+        exclude: ['node_modules'],
+      }),
+      'next.config.mjs': config,
+      'public/logo.svg': '<svg xmlns="http://www.w3.org/2000/svg"/>\n',
+      [`${root}app/layout.tsx`]: `import { Suspense } from 'react';
+
+export default function Layout({ children }: { children: React.ReactNode }) {
+  return <html lang="en"><body>${
+    config.includes('cacheComponents') ? '<Suspense>{children}</Suspense>' : '{children}'
+  }</body></html>;
+}
+`,
+      [`${root}app/page.tsx`]: `export default function Page() {
+  return <p>host</p>;
+}
+`,
+    });
 }
 
 const GUIDE = readFileSync('docs/existing-app.md', 'utf8');
@@ -292,7 +234,8 @@ export default function Page() {
 }
 `;
 
-/** A route of the host for `user.created`. */
+/** Path and code of a host's own route for `user.created`. */
+export const OWN_WEBHOOK = '/api/webhooks/clerk';
 const WEBHOOK_ROUTE = `import { verifyWebhook } from '@clerk/nextjs/webhooks';
 import type { NextRequest } from 'next/server';
 import { registerByIdentityProviderUserId } from '~/lib/identity-link/register';
@@ -304,38 +247,26 @@ export async function POST(request: NextRequest) {
 }
 `;
 
-/** Makes the manual edits of docs/existing-app.md, and writes the files that the guide shows, and a form. */
-export function editApplication(folder: string, application: Application, host: Host): void {
-  const { root, alias, middleware, webhook = HOOK, config } = application;
+/** Makes the manual edits of docs/existing-app.md, and writes the files that the guide shows, and files of the host. */
+export function editApplication(folder: string, application: Application, { table }: Host): void {
+  const { root, middleware } = application;
   if (middleware === undefined) return;
+  const files: Record<string, string> = { 'app/notes/page.tsx': FORM };
   for (const [, indent = '', file = '', code = ''] of GUIDE.matchAll(
     /^( *)```tsx?\n *\/\/ (\S+)\n(.*?)^ *```$/gms,
-  )) {
-    if (file.startsWith('lib/') && !host.table.needsClerkUser) continue;
-    const text = code
+  ))
+    files[file] = code
       .replaceAll(new RegExp(`^${indent}`, 'gm'), '')
-      .replaceAll("'@/", `'${alias}`)
+      .replaceAll("'@/", `'${aliasOf(root)}`)
       .replace('withIdentityLink()', () => `withIdentityLink(${application.arguments})`);
-    const imports = file === 'proxy.ts' ? "import { NextResponse } from 'next/server';\n" : '';
-    write(folder, root + file.replace('proxy.ts', middleware), imports + text);
-  }
-  write(folder, `${root}app/notes/page.tsx`, FORM);
-  const me = readFileSync(path.join(folder, root, 'app/users/v1/me/route.ts'), 'utf8');
-  write(folder, `${root}app/users/v1/[name]/route.ts`, me);
-  if (webhook !== HOOK) write(folder, `${root}app${webhook}/route.ts`, WEBHOOK_ROUTE);
-  if (!config.includes('cacheComponents')) return;
-  const page = readFileSync(path.join(folder, root, 'app/me/page.tsx'), 'utf8');
-  const underSuspense = `import { Suspense } from 'react';
-${page.replace('export default async function Page', 'async function Me')}
-export default function Page() {
-  return <Suspense><Me /></Suspense>;
-}
-`;
-  write(folder, `${root}app/me/page.tsx`, underSuspense);
-}
-
-/** Makes the configuration of the item import the Prisma client of the host. */
-export function editConfiguration(file: string, { importOfClient }: Host): void {
-  const text = readFileSync(file, 'utf8');
-  writeFileSync(file, text.replace("import { prisma } from './prisma'", importOfClient));
+  const { 'proxy.ts': proxy, 'lib/identity-link.config.ts': configuration = '', ...others } = files;
+  write(path.join(folder, root), {
+    ...others,
+    'app/users/v1/[name]/route.ts': files['app/users/v1/me/route.ts'] ?? '',
+    [middleware]: `import { NextResponse } from 'next/server';\n${proxy}`,
+    ...(table.isOwn && {
+      'lib/identity-link.config.ts': configuration,
+      [`app${OWN_WEBHOOK}/route.ts`]: WEBHOOK_ROUTE,
+    }),
+  });
 }

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
+import path from 'node:path';
 import { text as streamText } from 'node:stream/consumers';
 import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
 import { ME } from '../../tests/harness/requests';
@@ -26,18 +27,30 @@ export async function output(command: string, cwd: string, env: NodeJS.ProcessEn
   return { status, text };
 }
 
-/** Starts an application with `next start` or `next dev`, which logs to `server.log`, and stops it after `use`. */
-export async function withServer(
-  folder: string,
-  command: 'start' | 'dev',
-  port: number,
+/** Starts applications with `next start`, which log to `server.log` in their folders, and stops them after `use`. */
+export async function withServers(
+  servers: readonly { readonly folder: string; readonly port: number }[],
   env: NodeJS.ProcessEnv,
   use: () => Promise<void>,
 ): Promise<void> {
-  const args = ['node_modules/next/dist/bin/next', command, '-H', 'localhost', '-p', String(port)];
-  const log = openSync(`${folder}/server.log`, 'w');
-  const stdio = ['ignore', log, log] as const;
-  const child = spawn(process.execPath, args, { cwd: folder, env, detached: true, stdio: [...stdio] });
+  const [first, ...others] = servers;
+  if (first === undefined) return use();
+  const { folder, port } = first;
+  const args = [
+    path.resolve('node_modules/next/dist/bin/next'),
+    'start',
+    '-H',
+    'localhost',
+    '-p',
+    String(port),
+  ];
+  const log = openSync(path.join(folder, 'server.log'), 'w');
+  const child = spawn('npx', args, {
+    cwd: folder,
+    env,
+    detached: true,
+    stdio: ['ignore', log, log],
+  });
   if (child.pid === undefined) throw new Error('The application did not start.');
   const cancelKill = killOnExit(-child.pid, 'SIGTERM');
   try {
@@ -48,7 +61,7 @@ export async function withServer(
       );
     if (!(await waitUntil(isReady, 60_000)))
       throw new Error('The application does not respond, or responds with a 5xx.');
-    await use();
+    await withServers(others, env, use);
   } finally {
     await endProcess(-child.pid, [{ signal: 'SIGTERM', milliseconds: 10_000 }]);
     cancelKill();
