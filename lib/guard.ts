@@ -1,7 +1,6 @@
 import type { NextRequest } from 'next/server';
 import type { AuthenticatedContext } from './api/schemas';
-import { HttpError } from './http/error';
-import { type RouteContext, type RouteHandler, route } from './http/route';
+import { json, type RouteContext, type RouteHandler, route } from './http/route';
 import { readVerdict, rejectPage } from './idp/verdict';
 import { addLogFields, withSpan } from './log';
 import { resolveUserId } from './user-id';
@@ -50,7 +49,8 @@ export function guardWith<T, C extends RouteContext>(
     if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
     rejectPage(request.headers);
     const caller = await resolve(request.headers);
-    if (caller === undefined) throw new HttpError(401, 'Unauthorized');
+    // Costs less than an error, which has a stack.
+    if (caller === undefined) return json({ message: 'Unauthorized' }, 401);
     return handler(request, caller, context);
   });
 }
