@@ -51,11 +51,16 @@ export function database(): PrismaClient {
   return connection().prisma;
 }
 
-/** Resolves if the database responds to a query within the given time. The wait for a connection does not count. */
+/**
+ * Resolves if the database responds to a query within the given time. The wait for a connection does not count. Rejects if the
+ * database is read-only, as a standby is.
+ */
 export async function pingDatabase(milliseconds: number): Promise<void> {
   // The driver applies `query_timeout` to a single query as well, but its types do not declare this option.
-  const query = { text: 'SELECT 1', query_timeout: milliseconds };
-  await connection().pool.query(query);
+  const query = { text: 'SHOW transaction_read_only', query_timeout: milliseconds };
+  const [row] = (await connection().pool.query<{ transaction_read_only: string }>(query)).rows;
+  if (row?.transaction_read_only === 'on')
+    throw Object.assign(new Error('The database is read-only'), { code: '25006' });
 }
 
 /**

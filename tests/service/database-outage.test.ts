@@ -124,7 +124,7 @@ test('If PostgreSQL closes the connection of a running query, the request gets a
   await expect.poll(async () => (await me(url, token('user_ended'))).status).toBe(200);
 });
 
-test('While the database is read-only, users with a row are served, and registrations of new users get a 500', async () => {
+test('While the database is read-only, users with a row are served, registrations of new users get a 500, and the process is not ready', async () => {
   await cache('user_read_caller');
   await deliver(url, userCreated('user_read_known'));
   const setReadOnly = async (on: boolean) => {
@@ -136,7 +136,14 @@ test('While the database is read-only, users with a row are served, and registra
   await expect.poll(async () => (await me(url, token('user_read_known'))).status).toBe(200);
   const failed = await Promise.all(requestsOf('user_read', 'user_read_caller'));
   expect(failed.map(statusAndBody)).toEqual(Array(3).fill(internalError));
+  const warnings = () => service.linesWith('"message":"The database is read-only"');
+  await expect.poll(async () => [(await ready()).status, warnings().length]).toEqual([503, 1]);
+  expect([await ready(), warnings()]).toMatchObject([
+    { status: 503 },
+    [expect.stringContaining('not ready')],
+  ]);
   await setReadOnly(false);
+  await expect.poll(ready).toMatchObject({ status: 200 });
 });
 
 test.each([
