@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import * as z from 'zod/mini';
 import type { RetryOptions } from '#lib/concurrency/retry';
 import { parseEnvironmentSubset, variables } from '#lib/env';
@@ -19,9 +19,9 @@ interface Options {
   readonly retrySeconds: number;
 }
 
-function readMapFile(path: string): CheckedMap {
+async function readMapFile(path: string): Promise<CheckedMap> {
   try {
-    return parseMap(readFileSync(path, 'utf8'));
+    return await parseMap(createReadStream(path));
   } catch (error) {
     throw new UsageError(`Cannot read ${path}. ${safeMessage(error)}`);
   }
@@ -40,7 +40,7 @@ async function readSource(
   parseEnvironmentSubset(externalId ? z.extend(VARIABLES, PROVIDER_VARIABLES.shape) : VARIABLES);
   if (rollback !== undefined)
     return { source: await readJournal(rollback, retryOptions), run: rollbackOf(rollback) };
-  const source = map === undefined ? await readExternalIds(retryOptions) : readMapFile(map);
+  const source = await (map === undefined ? readExternalIds(retryOptions) : readMapFile(map));
   return { source, run: runOf(source.lines) };
 }
 

@@ -1,6 +1,7 @@
-import { CsvError, parse } from 'csv-parse/sync';
-import * as z from 'zod/mini';
-import { IdentityProviderUserId } from '../api/schemas';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { CsvError, parse } from 'csv-parse';
+import { isIdentityProviderUserId } from '../api/input';
 import type { RetryOptions } from '../concurrency/retry';
 import { providerUsers } from './paginate';
 
@@ -17,6 +18,7 @@ export interface MapLine {
 /** Kinds of collisions, each with its remedy. A line with a collision cannot be applied. */
 export const REMEDIES = {
   'invalid id': 'Correct the ids: 1 to 255 characters without NUL',
+  'white space around an id': 'Remove the white space',
   'id occurs twice': 'Keep one line for each old id and each new id',
   'unknown old id': 'Run a backfill with the IDP_SECRET_KEY of the old instance, or remove the line',
   'old id was moved to another id':
@@ -42,40 +44,52 @@ export interface CheckedMap {
   readonly collisions: readonly Collision[];
 }
 
+/** Returns the ids that occur more than once. A sorted list takes less memory than a set of all ids. */
+const repeatedIds = (ids: string[]): ReadonlySet<string> =>
+  new Set(ids.sort().filter((id, index, sorted) => id === sorted[index - 1]));
+
 /** Finds the lines with an invalid id and the lines whose old or new id occurs twice. Does not query the database. */
-export function checkMap(all: readonly MapLine[]): CheckedMap {
-  const counts = new Map<string, number>();
-  const keysOf = ({ oldId, newId }: MapLine) => [`old ${oldId}`, `new ${newId}`];
-  for (const key of all.flatMap(keysOf)) counts.set(key, (counts.get(key) ?? 0) + 1);
-  const isValid = (id: string) => IdentityProviderUserId.safeParse(id).success;
-  const collisions = all.flatMap((line): Collision[] => {
-    if (!isValid(line.oldId) || !isValid(line.newId)) return [{ ...line, kind: 'invalid id' }];
-    if (keysOf(line).some((key) => counts.get(key) !== 1)) return [{ ...line, kind: 'id occurs twice' }];
-    return [];
+function checkMap(all: readonly MapLine[]): CheckedMap {
+  const [repeatedOld, repeatedNew] = [
+    repeatedIds(all.map(({ oldId }) => oldId)),
+    repeatedIds(all.map(({ newId }) => newId)),
+  ];
+  const kindOf = ({ oldId, newId }: MapLine): Collision['kind'] | undefined => {
+    const ids = [oldId, newId];
+    if (!ids.every(isIdentityProviderUserId)) return 'invalid id';
+    if (ids.some((id) => id !== id.trim())) return 'white space around an id';
+    return repeatedOld.has(oldId) || repeatedNew.has(newId) ? 'id occurs twice' : undefined;
+  };
+  const collisions: Collision[] = [];
+  const lines = all.filter((line) => {
+    const kind = kindOf(line);
+    if (kind !== undefined) collisions.push({ ...line, kind });
+    return kind === undefined;
   });
-  const colliding = new Set(collisions.map(({ line }) => line));
-  return { lines: all.filter(({ line }) => !colliding.has(line)), collisions };
+  return { lines, collisions };
 }
 
-const Records = z.array(
-  z.object({
-    info: z.object({ lines: z.number() }),
-    record: z.object({ oldId: z.string(), newId: z.string() }),
-  }),
-);
-
 /** Parses a CSV file. Skips empty lines and a first line `old,new`. Throws an error that names the line if it is malformed. */
-export function parseMap(text: string): CheckedMap {
-  const options = { bom: true, columns: ['oldId', 'newId'], info: true, skip_empty_lines: true };
+export async function parseMap(file: Readable): Promise<CheckedMap> {
+  const all: MapLine[] = [];
+  const parser = parse<null, Pick<MapLine, 'oldId' | 'newId'>>({
+    bom: true,
+    columns: ['oldId', 'newId'],
+    record_delimiter: ['\r\n', '\n'],
+    skip_empty_lines: true,
+    // A record that the parser returns takes several times the memory.
+    on_record({ oldId, newId }, { lines }) {
+      if (all.length > 0 || oldId !== 'old' || newId !== 'new') all.push({ line: lines, oldId, newId });
+      return null;
+    },
+  });
   try {
-    const records = Records.parse(parse(text, { ...options, record_delimiter: ['\r\n', '\n'] }));
-    const lines = records.map(({ info, record }) => ({ line: info.lines, ...record }));
-    const [first] = lines;
-    return checkMap(first?.oldId === 'old' && first.newId === 'new' ? lines.slice(1) : lines);
+    await pipeline(file, parser.resume());
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
     throw new Error(`Line ${error['lines']} of the map is malformed. Write old,new`, { cause: error });
   }
+  return checkMap(all);
 }
 
 /** Returns a map with a line for each user of the instance of IDP_SECRET_KEY whose `external_id` is set: the old id. */

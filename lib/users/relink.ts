@@ -4,7 +4,7 @@ import { retryOnConflict } from '../concurrency/attempts';
 import { type RetryOptions, retry, TransientError } from '../concurrency/retry';
 import { database, type Transaction } from '../storage/database';
 import { retryDatabase } from './database-error';
-import { type CheckedMap, type Collision, checkMap, type MapLine, REMEDIES } from './relink-map';
+import { type CheckedMap, type Collision, type MapLine, REMEDIES } from './relink-map';
 import { TRANSACTION } from './rows';
 import { uncache } from './uncache';
 
@@ -27,8 +27,12 @@ const digest = (text: string) => createHash('sha256').update(text).digest('hex')
  * Returns the id of a run, which is a hash of its map (old and new ids). A run that continues an interrupted run has the same
  * map and therefore the same id, so that one rollback undoes both runs.
  */
-export const runOf = (lines: readonly MapLine[]): string =>
-  digest(JSON.stringify(lines.map(({ oldId, newId }) => [oldId, newId]).sort()));
+export function runOf(lines: readonly MapLine[]): string {
+  const hash = createHash('sha256');
+  const sorted = lines.toSorted((one, other) => (one.oldId < other.oldId ? -1 : 1));
+  for (const { oldId, newId } of sorted) hash.update(JSON.stringify([oldId, newId]));
+  return hash.digest('hex').slice(0, 16);
+}
 
 /** Returns the id of the run that rolls a run back. */
 export const rollbackOf = (run: string): string => digest(`rollback of ${run}`);
@@ -38,13 +42,12 @@ export async function readJournal(run: string, retryOptions: RetryOptions): Prom
   const rows = await retryDatabase(retryOptions, () =>
     database().previousId.findMany({ where: { run }, orderBy: { identityProviderUserId: 'asc' } }),
   );
-  return checkMap(
-    rows.map(({ replacedBy, identityProviderUserId }, index) => ({
-      line: index + 1,
-      oldId: replacedBy,
-      newId: identityProviderUserId,
-    })),
-  );
+  const lines = rows.map(({ replacedBy, identityProviderUserId }, index) => ({
+    line: index + 1,
+    oldId: replacedBy,
+    newId: identityProviderUserId,
+  }));
+  return { lines, collisions: [] };
 }
 
 const Forgotten = z.array(z.object({ id: z.string() }));

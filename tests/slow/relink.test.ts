@@ -66,6 +66,7 @@ test('The relink command reports each kind of collision with the line number and
   const lines = [
     ['ok,ok_new', undefined],
     [',x', 'invalid id'],
+    ['linked,\tok_new_2', 'white space around an id'],
     ['c,c_1', 'id occurs twice'],
     ['c,c_2', 'id occurs twice'],
     ['a,a', 'new id is linked to another internal id'],
@@ -85,10 +86,10 @@ test('The relink command reports each kind of collision with the line number and
     const { exit, stdout } = await relink('--map', map, ...options);
     const reported = stdout.split('\n').filter((line) => line.startsWith('line '));
     expect(reported.map((line) => line.split(/: \S* -> |\. /)[0])).toEqual(expected);
-    expect(reported[5]).toBe(
-      'line 7: unknown old id: unknown -> x_1. Run a backfill with the IDP_SECRET_KEY of the old instance, or remove the line.',
+    expect(reported[6]).toBe(
+      'line 8: unknown old id: unknown -> x_1. Run a backfill with the IDP_SECRET_KEY of the old instance, or remove the line.',
     );
-    expect(stdout).toMatch(/\n12 lines, 1 to move, 0 already moved, 11 collisions\nNothing was changed\.\n$/);
+    expect(stdout).toMatch(/\n13 lines, 1 to move, 0 already moved, 12 collisions\nNothing was changed\.\n$/);
     expect(exit).toBe(1);
     expect(await rows()).toEqual(before);
   }

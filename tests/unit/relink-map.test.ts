@@ -1,15 +1,18 @@
+import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { parseMap } from '#lib/users/relink-map';
 
 // A map is a CSV file that lists the old and the new id of each user that moves to another instance of the identity provider.
-const pairs = (text: string) => parseMap(text).lines.map(({ line, oldId, newId }) => [line, oldId, newId]);
+const parse = (text: string) => parseMap(Readable.from([text]));
+const pairs = async (text: string) =>
+  (await parse(text)).lines.map(({ line, oldId, newId }) => [line, oldId, newId]);
 
-test('parseMap() skips a heading, empty lines and a byte order mark, and reads quoted fields', () => {
-  expect(pairs('\ufeffold,new\r\na,b\r\n\r\n"c,""d""","e"\n')).toEqual([
+test('parseMap() skips a heading, empty lines and a byte order mark, and reads quoted fields', async () => {
+  expect(await pairs('\ufeffold,new\r\na,b\r\n\r\n"c,""d""","e"\n')).toEqual([
     [2, 'a', 'b'],
     [4, 'c,"d"', 'e'],
   ]);
-  expect(pairs('a,b\nold,new')).toEqual([
+  expect(await pairs('a,b\nold,new')).toEqual([
     [1, 'a', 'b'],
     [2, 'old', 'new'],
   ]);
@@ -17,19 +20,20 @@ test('parseMap() skips a heading, empty lines and a byte order mark, and reads q
 
 test.each(['a', 'a,b,c', 'a,"b', 'a,b"c', 'a;b'])(
   'parseMap() rejects a map with a malformed line: %s',
-  (line) => {
-    expect(() => parseMap(`x,y\n${line}\n`)).toThrow(/^Line [23] of the map is malformed/);
+  async (line) => {
+    await expect(parse(`x,y\n${line}\n`)).rejects.toThrow(/^Line [23] of the map is malformed/);
   },
 );
 
-test('parseMap() reports the lines with an invalid id and the lines whose old or new id occurs twice, and returns the other lines', () => {
+test('parseMap() reports the lines with an invalid id or outer white space and the lines whose old or new id occurs twice, and returns the other lines', async () => {
   const long = 'u'.repeat(256);
-  const map = `a,1\na,2\nb,3\nc,3\n,h\ni,\nj,${long}\n${long.slice(1)},k\nl,a`;
-  expect(parseMap(map).collisions.map(({ line, kind }) => [line, kind])).toEqual([
+  const map = `a,1\na,2\nb,3\nc,3\n,h\ni,\nj,${long}\n${long.slice(1)},k\nl,a\nm, n\n\to,p`;
+  expect((await parse(map)).collisions.map(({ line, kind }) => [line, kind])).toEqual([
     ...[1, 2, 3, 4].map((line) => [line, 'id occurs twice']),
     ...[5, 6, 7].map((line) => [line, 'invalid id']),
+    ...[10, 11].map((line) => [line, 'white space around an id']),
   ]);
-  expect(pairs(map)).toEqual([
+  expect(await pairs(map)).toEqual([
     [8, long.slice(1), 'k'],
     [9, 'l', 'a'],
   ]);
