@@ -1,4 +1,5 @@
 import { DatabaseError } from 'pg';
+import { readDatabaseUrl } from '../lib/env';
 import { deployMigrations } from '../lib/migrations/deploy';
 import { createProgram, runMain } from './command';
 
@@ -18,10 +19,9 @@ function databaseVariable(): readonly [string, string] {
     !isPreview() && process.env['MIGRATION_DATABASE_URL']?.trim() ? 'MIGRATION_DATABASE_URL' : 'DATABASE_URL';
   const value = process.env[name]?.trim();
   if (!value) throw new Error('DATABASE_URL is not set. Set it to a postgresql:// URL.');
-  // An error of the URL parser contains the URL with its password, so that error must not reach the output.
-  if (!URL.canParse(value) || !/^postgres(ql)?:$/.test(new URL(value).protocol))
-    throw new Error(`${name} must be a postgresql:// URL.`);
-  return [name, value];
+  const parsed = readDatabaseUrl(value);
+  if ('problem' in parsed) throw new Error(`${name} ${parsed.problem}.`);
+  return [name, parsed.value];
 }
 
 /** Returns the message of an error of the database. It contains no password. */

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import tls from 'node:tls';
 import * as z from 'zod/mini';
 import { type ParseResult, parsePublicKey } from './crypto/public-key';
 import { processState } from './process-state';
@@ -56,8 +58,28 @@ function readSigningSecrets(text: string): ParseResult<string[]> {
   return { problem: `must contain signing secrets (whsec_…) of ${bytes}, separated by spaces` };
 }
 
+/** Matches the parameter with which libpq verifies the server by the certificates of the system. */
+const SYSTEM_CERTIFICATES = /[?&]sslrootcert=system(?=&|$)/;
+
+/**
+ * Returns the options of `pg` for a connection string. `pg` does not know `sslrootcert=system`. Before 22.15, Node.js cannot read
+ * the certificates of the system. It then uses its own certificates and those in NODE_EXTRA_CA_CERTS.
+ */
+export function databaseOptions(connectionString: string): {
+  readonly connectionString: string;
+  readonly ssl?: { readonly ca: string[] | undefined };
+} {
+  if (!SYSTEM_CERTIFICATES.test(connectionString)) return { connectionString };
+  const readCertificates: unknown = Reflect.get(tls, 'getCACertificates');
+  const ca = typeof readCertificates === 'function' ? readCertificates('system') : undefined;
+  return {
+    connectionString: connectionString.replaceAll(/(?<=[?&])ssl(?:mode|rootcert)=[^&]*&?/g, ''),
+    ssl: { ca },
+  };
+}
+
 /** Checks a connection string. A Unix socket has no host in the URL, but a parameter `host`. */
-function readDatabaseUrl(value: string): ParseResult<string> {
+export function readDatabaseUrl(value: string): ParseResult<string> {
   const parsable = value.replace('@/', '@localhost/');
   if (!/^postgres(?:ql)?:/.test(value) || !URL.canParse(parsable))
     return { problem: 'must be a postgresql:// URL' };
@@ -67,6 +89,12 @@ function readDatabaseUrl(value: string): ParseResult<string> {
     return { problem: 'must be a postgresql:// URL with a host' };
   if ((searchParams.get('schema') ?? 'public') !== 'public')
     return { problem: 'must not name a schema, because the tables of the service are in the schema public' };
+  for (const name of ['sslrootcert', 'sslcert', 'sslkey']) {
+    const file = searchParams.get(name) ?? '';
+    const isSystem = name === 'sslrootcert' && file === 'system';
+    if (file !== '' && !isSystem && !existsSync(file))
+      return { problem: `must name a file that exists in its parameter ${name}` };
+  }
   return { value };
 }
 

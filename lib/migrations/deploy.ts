@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client, DatabaseError, escapeLiteral } from 'pg';
+import { databaseOptions } from '../env';
 
 interface Migration {
   readonly name: string;
@@ -80,7 +81,7 @@ export async function pendingMigrations(
 
 async function withClient<T>(databaseUrl: string, use: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({
-    connectionString: databaseUrl,
+    ...databaseOptions(databaseUrl),
     connectionTimeoutMillis: 15_000,
     // A migration may rewrite a table. The timeout also ends a query if the server becomes unreachable.
     query_timeout: 15 * 60_000,

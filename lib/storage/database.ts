@@ -3,7 +3,7 @@ import { attachDatabasePool } from '@vercel/functions';
 import { Pool } from 'pg';
 import * as z from 'zod/mini';
 import { onShutdown } from '../concurrency/shutdown-state';
-import { parseEnvironmentSubset, variables } from '../env';
+import { databaseOptions, parseEnvironmentSubset, variables } from '../env';
 import { describeError } from '../errors/describe-error';
 import { type Prisma, PrismaClient } from '../generated/prisma/client';
 import { log } from '../log';
@@ -23,7 +23,7 @@ export type Transaction = Prisma.TransactionClient;
 
 function connect() {
   const pool = new Pool({
-    connectionString: parseEnvironmentSubset(z.pick(variables, { DATABASE_URL: true })).DATABASE_URL,
+    ...databaseOptions(parseEnvironmentSubset(z.pick(variables, { DATABASE_URL: true })).DATABASE_URL),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,

@@ -130,6 +130,11 @@ test('A deployment that cannot get the lock names the session that holds it', as
   );
 });
 
+test('With sslrootcert=system, a deployment does not send the password without TLS', async () => {
+  const encrypted = `${url}?sslmode=verify-full&sslrootcert=system&application_name=test`;
+  await expect(deployMigrations(encrypted)).rejects.toThrow('The server does not support SSL connections');
+});
+
 test('A role whose search path has a schema of its own first deploys to the schema public, and finds the migrations there', async () => {
   await query(`CREATE ROLE owner_of_the_test LOGIN PASSWORD 'secret';
     CREATE SCHEMA AUTHORIZATION owner_of_the_test; GRANT CREATE ON SCHEMA public TO owner_of_the_test`);

@@ -1,7 +1,9 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { expect, test, vi } from 'vitest';
+import tls from 'node:tls';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import {
+  databaseOptions,
   environment,
   environmentSchema,
   InvalidEnvironmentError,
@@ -70,6 +72,8 @@ test.each<[name: string, value: string | undefined, parsed: unknown]>([
     'postgres://u:p@host/db',
     'postgresql://host/db',
     'postgresql://host/db?schema=public',
+    'postgresql://host/db?sslmode=verify-full&sslrootcert=system',
+    'postgresql://host/db?sslcert=package.json',
     'postgresql://user@/db?host=/cloudsql/instance',
   ].map((url): [string, string, string] => ['DATABASE_URL', url, url]),
   ...['http://127.0.0.1:1', 'http://localhost:1/', 'http://[::1]:1'].map((url): [string, string, string] => [
@@ -157,6 +161,12 @@ const INVALID: [name: string, problem: string, ...values: string[]][] = [
     'must not name a schema, because the tables of the service are in the schema public',
     'postgresql://u:p@host/app?schema=app',
   ],
+  [
+    'DATABASE_URL',
+    'must name a file that exists in its parameter sslrootcert',
+    'postgresql://host/db?sslmode=verify-full&sslrootcert=missing.pem',
+  ],
+  ['DATABASE_URL', 'must name a file that exists in its parameter sslkey', 'postgresql://h/db?sslkey=system'],
   [
     'KV_REST_API_URL',
     'must be an https:// or http:// URL',
@@ -261,3 +271,22 @@ test.each([
     );
   },
 );
+
+test('With sslrootcert=system, the certificates of the system verify the server, if this version of Node.js can read them', () => {
+  const read = Reflect.get(tls, 'getCACertificates');
+  onTestFinished(() => void Object.assign(tls, { getCACertificates: read }));
+  for (const [url, rest] of [
+    ['postgresql://u@h/db?sslrootcert=system', 'postgresql://u@h/db?'],
+    ['postgresql://u@h/db?sslmode=verify-full&sslrootcert=system&a=b', 'postgresql://u@h/db?a=b'],
+  ] as const) {
+    Object.assign(tls, { getCACertificates: (store: string) => [`certificates of the ${store}`] });
+    expect(databaseOptions(url)).toEqual({
+      connectionString: rest,
+      ssl: { ca: ['certificates of the system'] },
+    });
+    Object.assign(tls, { getCACertificates: undefined });
+    expect(databaseOptions(url)).toEqual({ connectionString: rest, ssl: { ca: undefined } });
+  }
+  const file = 'postgresql://u@h/db?sslmode=verify-full&sslrootcert=system.pem';
+  expect(databaseOptions(file)).toEqual({ connectionString: file });
+});
