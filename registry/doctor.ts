@@ -16,6 +16,7 @@ const realUser = given.find((argument) => argument.startsWith('user_'));
 const madeUpUser = `user_doctor_${randomUUID()}`;
 const ownWebhook = given.find((argument) => argument.startsWith('webhook:'))?.slice('webhook:'.length);
 const [REGISTER, WEBHOOK] = ['/auth/v1/register', '/webhooks/idp/v1/user-created'] as const;
+const hook = ownWebhook ?? WEBHOOK;
 const isInstalled = (route: string) => ['', 'src/'].some((root) => existsSync(`${root}app${route}/route.ts`));
 const proxy =
   ['proxy.ts', 'middleware.ts'].flatMap((name) => [name, `src/${name}`]).find(existsSync) ?? 'proxy.ts';
@@ -28,7 +29,7 @@ const MATCHER = [
   "  '/(api|trpc|<start of each guarded path>)(.*)',",
   '] };',
 ];
-const USE = 'export default withIdentityLink(<the handler and options of clerkMiddleware>);';
+const USE = 'export default withIdentityLink(<the arguments of clerkMiddleware>);';
 const remedyFor = (route: string) =>
   /^\/(auth|webhooks\/idp)\/v1\//.test(route) ? USE : 'In the handler, return early for this route.';
 const COLUMNS = 'Columns without a default need otherColumns() in identity-link.config.ts.';
@@ -133,11 +134,7 @@ function deliver(user: string, isSigned = true) {
   const signed = `${id}.${timestamp}.${isSigned ? body : ''}`;
   const signature = createHmac('sha256', key).update(signed).digest('base64');
   const headers = { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': `v1,${signature}` };
-  return send(ownWebhook ?? WEBHOOK, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body,
-  });
+  return send(hook, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body });
 }
 
 async function checkForgery() {
@@ -235,7 +232,7 @@ async function main() {
     await check(`${REGISTER} rejects an invalid session`, () => checkRejection(REGISTER, 'POST'));
   for (const route of routes)
     await check(`${route} rejects an invalid session`, () => checkRejection(route, 'GET'));
-  await check(`${ownWebhook ?? WEBHOOK} rejects a wrong signature`, checkForgery);
+  await check(`${hook} rejects a wrong signature`, checkForgery);
   await checkLinks();
 }
 

@@ -1,17 +1,14 @@
 const property = (value: unknown, name: string): unknown =>
   typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
 
-/** SQLSTATEs that belong to error codes of Prisma. Prisma 6 reports only the code for a statement that it generates. */
+/** SQLSTATEs that belong to error codes of Prisma. */
 const OF_PRISMA: ReadonlyMap<unknown, string> = new Map([
   ['P2002', '23505'],
   ['P2003', '23503'],
   ['P2034', '40001'],
 ]);
 
-/**
- * Returns the SQLSTATE (such as 42501) of the database error behind an error of Prisma 6 or 7, with or without a driver adapter.
- * Returns undefined if there is none.
- */
+/** Returns the SQLSTATE (such as 42501) of the database error behind an error of Prisma, or undefined if there is none. */
 export function sqlStateOf(error: unknown): string | undefined {
   const meta = property(error, 'meta');
   const driverError = property(meta, 'driverAdapterError') ?? error;
@@ -25,7 +22,7 @@ export function sqlStateOf(error: unknown): string | undefined {
 /**
  * SQLSTATEs of a statement that lost a race against another transaction: `40001` serialization failure, `40P01` deadlock,
  * `23505` unique violation. An insert with ON CONFLICT can get a `23505` while REINDEX CONCURRENTLY rebuilds the unique index,
- * or from a trigger of the identity-link service.
+ * or from a trigger.
  */
 const RETRYABLE: ReadonlySet<string | undefined> = new Set(['40001', '40P01', '23505']);
 const MAX_ATTEMPTS = 5;

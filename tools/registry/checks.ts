@@ -4,6 +4,7 @@ import type { Emulator } from 'clerk-emulator';
 import type { Client } from 'pg';
 import { z } from 'zod';
 import { waitUntil } from '../../dev/system/processes';
+import { SIGNING_SECRET } from '../../tests/harness/keys';
 import {
   bearer,
   cookie,
@@ -219,7 +220,7 @@ export const ITEM: Checks = {
     assert.ok(await waitUntil(async () => (await rowsOf(host, id)).length === 1, 30_000));
   },
 
-  async 'A webhook is verified over its exact bytes, with each of two signing secrets. A forged one links no user'(
+  async 'A webhook is verified over its exact bytes, with each of two signing secrets, and whatever else is in the request'(
     host,
   ) {
     const user = newUser(host);
@@ -229,22 +230,15 @@ export const ITEM: Checks = {
       body: { message: 'Invalid webhook signature' },
     });
     assert.deepEqual(await rowsOf(host, user), []);
-    const rotated = signatureHeaders(spaced, { secret: NEXT_SECRET });
-    for (const headers of [signatureHeaders(spaced), rotated])
-      assert.equal((await deliver(host, spaced, headers)).status, 200);
+    const expired = { cookie: '__client_uat=1; __clerk_db_jwt=x', 'sec-fetch-dest': 'document' };
+    for (const secret of [SIGNING_SECRET, NEXT_SECRET]) {
+      const headers = { ...signatureHeaders(spaced, { secret }), ...expired };
+      assert.equal((await deliver(host, spaced, headers, HANDSHAKE)).status, 200);
+    }
     for (const id of ['a\0', 'x'.repeat(256), 1])
       assert.equal((await deliver(host, userCreated(id))).status, 400);
     assert.equal((await deliver(host, '', {})).status, 400);
     assert.equal((await deliver(host, 'x'.repeat(256 * 1024 + 1))).status, 413);
-  },
-
-  async 'A handshake has no effect on the webhook'(host) {
-    const body = userCreated(newUser(host));
-    const expired = { cookie: '__client_uat=1; __clerk_db_jwt=x', 'sec-fetch-dest': 'document' };
-    for (const headers of [{ cookie: '__clerk_handshake=x' }, expired]) {
-      const { status } = await deliver(host, body, { ...signatureHeaders(body), ...headers }, HANDSHAKE);
-      assert.equal(status, 200);
-    }
   },
 };
 

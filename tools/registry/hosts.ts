@@ -1,6 +1,5 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { z } from 'zod';
 import { linkFiles } from '../temporary-project';
 import { type Checks, GUARD, ITEM, OWN_TABLE, type Table } from './checks';
 
@@ -106,36 +105,15 @@ model Trial {
   },
 ];
 
-const VERSIONS = z
-  .object({
-    dependencies: z.record(z.string(), z.string()),
-    devDependencies: z.record(z.string(), z.string()),
-  })
-  .transform(({ dependencies, devDependencies }) => ({ ...devDependencies, ...dependencies }))
-  .parse(JSON.parse(readFileSync('package.json', 'utf8')));
-
-/** Packages of an application. If package.json already lists `svix`, shadcn does not run npm, which would download packages. */
-const PACKAGES =
-  '@clerk/backend @clerk/nextjs @prisma/adapter-pg @prisma/client @types/node @types/react @types/react-dom next prisma react react-dom svix typescript zod'.split(
-    ' ',
-  );
-
-/** Compiler options of `create-next-app`, with the older library of other applications. */
+/** Compiler options of `create-next-app`, with the older library of other applications. Next.js adds the others. */
 const COMPILER_OPTIONS = {
   target: 'ES2017',
   lib: ['dom', 'dom.iterable', 'es2022'],
-  allowJs: true,
+  module: 'esnext',
+  moduleResolution: 'bundler',
   skipLibCheck: true,
   strict: true,
   noEmit: true,
-  esModuleInterop: true,
-  module: 'esnext',
-  moduleResolution: 'bundler',
-  resolveJsonModule: true,
-  isolatedModules: true,
-  jsx: 'react-jsx',
-  incremental: true,
-  plugins: [{ name: 'next' }],
 };
 
 const json = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
@@ -149,10 +127,9 @@ function write(folder: string, files: Readonly<Record<string, string>>): void {
   }
 }
 
-const manifest = (name: string) => {
-  const dependencies = Object.fromEntries(PACKAGES.map((each) => [each, VERSIONS[each]]));
-  return json({ name, private: true, workspaces: ['apps/*', 'packages/*'], dependencies });
-};
+/** If package.json lists `svix`, shadcn does not run npm, which would download packages. */
+const manifest = (name: string) =>
+  json({ name, private: true, workspaces: ['apps/*', 'packages/*'], dependencies: { next: '*', svix: '*' } });
 const aliasOf = (root: string) => (root ? '~/' : '@/');
 
 /** Creates the files of a host with Clerk and Prisma, as they are before the installation. */
