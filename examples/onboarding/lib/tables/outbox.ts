@@ -7,7 +7,7 @@ import { database } from '../storage/database';
 const Row = z.object({ id: z.guid(), kind: z.string(), userId: z.guid(), attempts: z.int() });
 
 /** Work for a user. `userId` is the internal id. `attempts` is 1 for the first attempt. */
-export type OutboxRow = Readonly<z.infer<typeof Row>>;
+type OutboxRow = Readonly<z.infer<typeof Row>>;
 
 /** Handles a row. The idempotency key is the same in each attempt. The signal ends the attempt after 10 s. */
 export type HandleRow = (row: OutboxRow, idempotencyKey: string, signal: AbortSignal) => Promise<void>;
