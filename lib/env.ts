@@ -109,7 +109,7 @@ const httpUrl = required.check(
 const resourceUrl = required.check(
   z.refine(
     (value) => URL.canParse(value) && new URL(value).href === value && /^https?:[^?#]+$/.test(value),
-    'must be an https:// or http:// URL in its normal form, with at least the path /, without a query',
+    'must be an https:// or http:// URL as `new URL(url).href` writes it, such as https://api.example.com/',
   ),
 );
 

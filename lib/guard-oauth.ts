@@ -44,7 +44,7 @@ async function contextOf(headers: Headers, required: readonly string[]): Promise
  * the audience IDP_OAUTH_AUDIENCE, and the token must have all `scopes`. Scopes do not apply to a session.
  *
  * Without a session or a valid token, the response is a 401. If the token lacks a scope, it is a 403. Both have a
- * `WWW-Authenticate` header, which leads a client to the provider's authorization server.
+ * `WWW-Authenticate` header, which leads a client to the provider.
  */
 export const guardOAuth = <C extends RouteContext>(
   handler: GuardedHandler<OAuthContext, C>,

@@ -13,7 +13,7 @@ async function contextOf(verdict: Verdict): Promise<AuthenticatedContext | undef
   const userId = user === undefined ? undefined : await resolveUserId(user, verdict.issuedAt);
   if (user !== undefined && userId !== undefined)
     return Object.freeze({ isAuthenticated: true, userId, identityProviderUserId: user });
-  addLogFields({ reason: 'reason' in verdict ? verdict.reason : 'forgotten' });
+  addLogFields({ reason: ('reason' in verdict && verdict.reason) || 'forgotten' });
   return undefined;
 }
 
@@ -29,9 +29,8 @@ export const resolveVerdict = (verdict: Verdict): Promise<AuthenticatedContext |
   );
 
 /** Returns both ids of the user of a request, or undefined, like `resolveVerdict`. */
-export const resolveContext = async (
-  headers: Pick<Headers, 'get'>,
-): Promise<AuthenticatedContext | undefined> => resolveVerdict(await readVerdict(headers));
+export const resolveContext = async (headers: Pick<Headers, 'get'>) =>
+  resolveVerdict(await readVerdict(headers));
 
 /** Handler of a guarded route. `caller` is the context of the guard. */
 export type GuardedHandler<T, C extends RouteContext> = (

@@ -11,7 +11,6 @@ const REMEDIES: Readonly<Record<string, string>> = {
     "Copy the signing secret, including whsec_, from the webhook endpoint's page in the dashboard",
   IDP_JWT_KEY: `${DASHBOARD}: the JWT public key in PEM format, including its first and last line. Or unset IDP_JWT_KEY`,
   IDP_AUTHORIZED_PARTIES: 'List the origins of your frontends without a path: https://app.example.com',
-  IDP_OAUTH_AUDIENCE: 'Write it as `new URL(audience).href` does: https://api.example.com/',
   DATABASE_URL: 'Set it to the connection string of your PostgreSQL database. A pooler is fine',
   KV_REST_API_URL: "Set it to the https:// URL of the store's REST API, not to its redis:// URL",
   KV_REST_API_TOKEN: 'Set it to the REST API token of the store. The token must have write access',

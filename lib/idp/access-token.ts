@@ -4,12 +4,11 @@ import { isIdentityProviderUserId } from '../api/input';
 import { environment } from '../env';
 import { parseJson } from '../http/body';
 import { rateLimitedWarning } from '../log';
-import type { AccessToken } from './verdict';
+import type { Verdict } from './verdict';
 
 /** Types in the header of an access token (RFC 9068, 2.1). */
 const TYPES = ['at+jwt', 'application/at+jwt'];
 const Header = z.object({ typ: z.enum(TYPES) });
-
 const Claims = z.object({
   sub: z.string().check(z.startsWith('user_'), z.refine(isIdentityProviderUserId)),
   client_id: z.string().check(z.minLength(1)),
@@ -17,7 +16,6 @@ const Claims = z.object({
   aud: z.union([z.string(), z.array(z.string())]),
   exp: z.number(),
 });
-
 const SdkError = z.object({ reason: z.string() });
 
 const warn = rateLimitedWarning('IDP_OAUTH_AUDIENCE is not set: access tokens are rejected');
@@ -29,25 +27,27 @@ export function isAccessToken(jwt: string): boolean {
 }
 
 /**
- * Verifies an access token. Returns a reason if it is invalid, belongs to no user or has another audience, and for every token
- * without IDP_OAUTH_AUDIENCE. Without IDP_JWT_KEY, the SDK gets the public keys from the provider, and caches them.
+ * Verifies an access token. The verdict has only a reason if the token is invalid, belongs to no user or has another audience.
+ * Without IDP_OAUTH_AUDIENCE, this applies to every token. Without IDP_JWT_KEY, the SDK gets the public keys from the provider,
+ * and caches them.
  */
-export async function verifyAccessToken(jwt: string): Promise<AccessToken | string> {
+export async function verifyAccessToken(jwt: string): Promise<Verdict> {
   const { IDP_OAUTH_AUDIENCE: audience, IDP_JWT_KEY: jwtKey, IDP_SECRET_KEY, CLERK_API_URL } = environment();
   if (audience === undefined) {
     warn();
-    return 'access-token';
+    return { reason: 'access-token' };
   }
   const remote = CLERK_API_URL ? { apiUrl: CLERK_API_URL } : {};
   const key = jwtKey ? { jwtKey } : { secretKey: IDP_SECRET_KEY, ...remote };
   try {
     const { data } = Claims.safeParse(await verifyToken(jwt, { ...key, headerType: TYPES }));
-    if (data === undefined) return 'malformed';
+    if (data === undefined) return { reason: 'malformed' };
     // The SDK's own check accepts a token without an audience.
-    if (![data.aud].flat().includes(audience)) return 'audience';
-    const { sub, client_id, scope, exp } = data;
-    return { user: sub, clientId: client_id, scopes: scope.split(' ').filter(Boolean), expiresAt: exp };
+    if (![data.aud].flat().includes(audience)) return { reason: 'audience' };
+    const { sub: user, client_id: clientId, scope, exp: expiresAt } = data;
+    const accessToken = { user, clientId, scopes: scope.split(' ').filter(Boolean) };
+    return { reason: 'access-token', expiresAt, accessToken };
   } catch (error) {
-    return SdkError.safeParse(error).data?.reason ?? 'unexpected-error';
+    return { reason: SdkError.safeParse(error).data?.reason ?? 'unexpected-error' };
   }
 }

@@ -29,11 +29,11 @@ const signedOut = (verdict: Verdict): AuthState => [
 
 const warn = rateLimitedWarning('credential not verified');
 
-/** Returns the verdict for a credential that the SDK rejected. Logs a warning if the SDK could not get the public keys. */
-function rejection(word: string): Verdict {
-  const reason = REASON.test(word) ? word : 'not-verified';
+/** Returns the SDK's reason for a rejection. Logs a warning if the SDK could not get the public keys. */
+function checkReason(word: string | null | undefined): string {
+  const reason = word && REASON.test(word) ? word : 'not-verified';
   if (/^(?:jwk-(?!kid-mismatch)|unexpected-error)/.test(reason)) warn({ reason });
-  return { reason };
+  return reason;
 }
 
 /** Returns the auth state in a response of the SDK's middleware. */
@@ -43,13 +43,12 @@ function authStateIn({ headers }: Response): AuthState {
     return forwarded === undefined ? [] : [[forwarded, value] as const];
   });
   if (state.some(([name, value]) => name === 'x-clerk-auth-status' && value === 'signed-in')) return state;
-  return signedOut(rejection(headers.get('x-clerk-auth-reason') ?? ''));
+  return signedOut({ reason: checkReason(headers.get('x-clerk-auth-reason')) });
 }
 
 /** Returns when a verified token expires, in milliseconds since 1970. Returns 0 without one. */
 function expiryOf(state: AuthState): number {
-  const verdict = readVerdict(new Headers(state.map(([name, value]) => [name, value])));
-  const { expiresAt = 0 } = verdict.user === undefined ? (verdict.accessToken ?? {}) : verdict;
+  const { expiresAt = 0 } = readVerdict(new Headers(state.map(([name, value]) => [name, value])));
   return expiresAt * 1_000;
 }
 
@@ -57,8 +56,8 @@ function expiryOf(state: AuthState): number {
  * Creates a function that returns the auth state of an API request. The function never rejects, and never lets the SDK respond
  * in place of the route, because the SDK gets only the credential of the request.
  *
- * Caches the auth state of a verified session or access token by the digest of its credential, until the token expires, for at most 60 s. The
- * state depends only on the credential. Rejections are not cached.
+ * Caches the auth state of a verified token by the digest of its credential, until the token expires, for at most 60 s. The state
+ * depends only on the credential. Rejections are not cached.
  */
 export function authenticator(sdk: NextMiddleware) {
   const verified = new LRUCache<string, AuthState>({
@@ -73,9 +72,8 @@ export function authenticator(sdk: NextMiddleware) {
   async function verify(request: NextRequest, { header, value }: Credential, event: NextFetchEvent) {
     const token = header === 'authorization' ? value.replace('Bearer ', '') : '';
     if (isAccessToken(token)) {
-      const accessToken = await withTimeout(VERIFY_MS, verifyAccessToken(token));
-      if (typeof accessToken === 'string') return signedOut(rejection(accessToken));
-      return signedOut({ reason: 'access-token', accessToken });
+      const verdict = await withTimeout(VERIFY_MS, verifyAccessToken(token));
+      return signedOut({ ...verdict, reason: checkReason(verdict.reason) });
     }
     const { origin, pathname } = request.nextUrl;
     const headers = { 'sec-fetch-dest': 'empty', [header]: value };

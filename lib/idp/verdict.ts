@@ -7,36 +7,20 @@ const ActiveOrganization = z.object({ id: z.string(), role: z.string() });
 /** The active organization of a session, and the user's role in it. */
 export type ActiveOrganization = Readonly<z.infer<typeof ActiveOrganization>>;
 
-const AccessToken = z.object({
-  user: z.string(),
-  clientId: z.string(),
-  scopes: z.array(z.string()),
-  expiresAt: z.number(),
+const Verdict = z.object({
+  /** The user of a verified session. */
+  user: z.optional(z.string()),
+  /** Why there is no user. Only the log shows the reason. */
+  reason: z.optional(z.string()),
+  /** Times of the token in seconds since 1970. */
+  issuedAt: z.optional(z.number()),
+  expiresAt: z.optional(z.number()),
+  organization: z.optional(ActiveOrganization),
+  actor: z.optional(z.object({ id: z.string(), type: z.exactOptional(z.string()) })),
+  /** A verified OAuth access token, with which a client acts for a user. It is not a session. */
+  accessToken: z.optional(z.object({ user: z.string(), clientId: z.string(), scopes: z.array(z.string()) })),
 });
-/** A verified OAuth access token, with which a client acts for a user. It is not a session. */
-export type AccessToken = Readonly<z.infer<typeof AccessToken>>;
-
-const absent = z.optional(z.undefined());
-
-const Verdict = z.union([
-  z.object({
-    user: z.string(),
-    /** Times of the session token in seconds since 1970. */
-    issuedAt: z.optional(z.number()),
-    expiresAt: z.optional(z.number()),
-    organization: z.optional(ActiveOrganization),
-    actor: z.optional(z.object({ id: z.string(), type: z.exactOptional(z.string()) })),
-    accessToken: absent,
-  }),
-  z.object({
-    user: absent,
-    organization: absent,
-    actor: absent,
-    reason: z.string(),
-    accessToken: z.optional(AccessToken),
-  }),
-]);
-/** The user of a verified session, or the reason why there is none. Only the log shows the reason. */
+/** Result of the check of a credential. */
 export type Verdict = Readonly<z.infer<typeof Verdict>>;
 
 /** The properties of the SDK's `auth()` that show whether there is a verified session. */

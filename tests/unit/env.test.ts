@@ -140,7 +140,7 @@ const INVALID: [name: string, problem: string, ...values: string[]][] = [
   ['IDP_AUTHORIZED_PARTIES', 'must contain origins without the default port', 'https://a.example:443'],
   [
     'IDP_OAUTH_AUDIENCE',
-    'must be an https:// or http:// URL in its normal form, with at least the path /, without a query',
+    'must be an https:// or http:// URL as `new URL(url).href` writes it, such as https://api.example.com/',
     ...[
       'https://api.example',
       'https://API.example/',
