@@ -9,7 +9,15 @@ import { LIVE_KEYS, startDependencies, type TestDependencies } from '../tests/ha
 import { startDedicatedPostgres } from '../tools/dedicated-postgres';
 import { copyCheckout } from '../tools/temporary-project';
 import { CONNECTIONS, cpuPerRequest } from './load';
-import { type BenchRequest, cacheHit, hello, OWN_SCENARIOS, SCENARIOS, usersFrom } from './requests';
+import {
+  AUDIENCE,
+  type BenchRequest,
+  cacheHit,
+  hello,
+  OWN_SCENARIOS,
+  SCENARIOS,
+  usersFrom,
+} from './requests';
 import { type Application, build, cpuMilliseconds, residentMegabytes, type Server, start } from './servers';
 
 /**
@@ -56,7 +64,7 @@ function applicationsFor({ environment, idp }: TestDependencies): Application[] 
     folder: path.resolve(folder),
     build: 'npm run build',
     start: Package.parse(JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'))).scripts.start,
-    environment,
+    environment: { ...environment, IDP_OAUTH_AUDIENCE: AUDIENCE },
   });
   return [
     baseline('tutorial', {

@@ -29,13 +29,22 @@ export interface Users {
   newToken(): string;
   /** Returns the same session token each time. An organization is active in the session. */
   memberToken(): string;
+  /** Returns the same OAuth access token each time. */
+  accessToken(): string;
 }
+
+/** Audience of the access tokens. */
+export const AUDIENCE = 'https://api.example.com/';
 
 export function usersFrom(ids: readonly string[], idp: Emulator): Users {
   const expires = { exp: now() + 6 * 3600 };
   const tokens = ids.map((id) => tokenFor(idp, id, expires));
   const organization = { o: { id: 'org_bench', rol: 'admin' } };
   const memberTokens = ids.map((id) => tokenFor(idp, id, { ...expires, ...organization }));
+  const claims = { sid: undefined, client_id: 'client_bench', scope: 'read', aud: AUDIENCE };
+  const accessTokens = ids.map((id) =>
+    tokenFor(idp, id, { ...expires, ...claims }, { header: { typ: 'at+jwt' } }),
+  );
   let count = 0;
   const next = (values: readonly string[]) => values[count++ % values.length] ?? '';
   return {
@@ -43,6 +52,7 @@ export function usersFrom(ids: readonly string[], idp: Emulator): Users {
     token: () => next(tokens),
     newToken: () => tokenFor(idp, next(ids), expires),
     memberToken: () => next(memberTokens),
+    accessToken: () => next(accessTokens),
   };
 }
 
@@ -78,4 +88,5 @@ export const SCENARIOS: Readonly<Record<string, (users: Users) => BenchRequest>>
 /** Kinds of requests to the routes of bench/routes/, which only a copy of this checkout has. */
 export const OWN_SCENARIOS: typeof SCENARIOS = {
   'cache hit with `guardTenant`': (users) => get('/tenants/v1/context', bearer(users.memberToken())),
+  'cache hit with `guardOAuth`': (users) => get('/oauth/v1/context', bearer(users.accessToken())),
 };
