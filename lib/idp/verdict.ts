@@ -17,7 +17,7 @@ const Verdict = z.object({
   expiresAt: z.optional(z.number()),
   organization: z.optional(ActiveOrganization),
   actor: z.optional(z.object({ id: z.string(), type: z.exactOptional(z.string()) })),
-  /** A verified OAuth access token, with which a client acts for a user. It is not a session. */
+  /** A verified OAuth access token of a client that acts for a user. It is not a session. */
   accessToken: z.optional(z.object({ user: z.string(), clientId: z.string(), scopes: z.array(z.string()) })),
 });
 /** Result of the check of a credential. */
