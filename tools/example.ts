@@ -1,4 +1,4 @@
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { copyFiles, inTemporaryFolder, linkFiles, runStep } from './temporary-project';
 
@@ -14,22 +14,6 @@ const CHECKS = [
   ['npx', 'tsc', '--noEmit'],
   ['npx', 'knip'],
 ] as const;
-
-/**
- * Relation fields for the Prisma model User. Prisma requires these fields because the models of `projects` refer to User. The
- * fields create no columns.
- */
-const RELATIONS = `  projectMembers ProjectMember[]
-  projectNotes   ProjectNote[]
-`;
-
-function addRelations(folder: string): void {
-  const schema = path.join(folder, 'prisma/schema.prisma');
-  const present = readFileSync(schema, 'utf8');
-  const changed = present.replace('\n  @@map("users")', `${RELATIONS}\n  @@map("users")`);
-  if (changed === present) throw new Error('prisma/schema.prisma has no model with @@map("users").');
-  writeFileSync(schema, changed);
-}
 
 /** Returns the paths of an example's tests. */
 const testsOf = (example: string) =>
@@ -55,7 +39,6 @@ function layOver(folder: string, examples: readonly string[]): void {
     if (name !== 'node_modules') rmSync(path.join(folder, name), { recursive: true });
   copyFiles(folder);
   for (const example of examples) cpSync(path.join('examples', example), folder, { recursive: true });
-  if (examples.includes('projects')) addRelations(folder);
 }
 
 const selected = process.argv.slice(2);

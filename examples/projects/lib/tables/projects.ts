@@ -131,11 +131,11 @@ export async function deleteMemberships(
   transaction: Transaction,
   identityProviderUserId: string,
 ): Promise<void> {
-  const memberships = await transaction.projectMember.findMany({
-    where: { user: { identityProviderUserId } },
-    select: { projectId: true },
-  });
-  await transaction.projectMember.deleteMany({ where: { user: { identityProviderUserId } } });
+  const user = await transaction.user.findUnique({ where: { identityProviderUserId } });
+  if (user === null) return;
+  const where = { userId: user.id };
+  const memberships = await transaction.projectMember.findMany({ where, select: { projectId: true } });
+  await transaction.projectMember.deleteMany({ where });
   const ids = memberships.map(({ projectId }) => projectId);
   await transaction.project.deleteMany({ where: { id: { in: ids }, members: { none: {} } } });
 }
