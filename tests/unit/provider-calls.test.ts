@@ -84,9 +84,9 @@ test('A call of the Backend API rejects after 20 s without a response', async ()
   expect(await call).toStrictEqual(new TransientError('the identity provider does not respond'));
 });
 
-test('listUsers() requests users in the order of their creation from the address in CLERK_API_URL, and returns only ids and creation times', async () => {
+test('listUsers() requests users in the order of their creation from the address in CLERK_API_URL, and returns their JSON as `raw`', async () => {
   const requests = respondWith(() => Response.json([apiUser]));
-  expect(await listUsers(PAGE)).toEqual([{ id: 'user_0', createdAt: 7, externalId: 'a' }]);
+  expect(await listUsers(PAGE)).toEqual([{ id: 'user_0', createdAt: 7, externalId: 'a', raw: apiUser }]);
   vi.stubEnv('CLERK_API_URL', 'http://127.0.0.1:4000/');
   await listUsers({ offset: 7, limit: 2, createdAfter: 1_000 });
   const lists = requests().filter(({ url }) => url.pathname === '/v1/users');
