@@ -3,7 +3,7 @@ import { foreignKeys, type Signing } from 'clerk-emulator/testing';
 import { NextRequest } from 'next/server';
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/env';
-import { guardOAuth } from '#lib/guard-oauth';
+import { guardOAuth, metadataUrl } from '#lib/guard-oauth';
 import { guardTenant } from '#lib/guard-tenant';
 import { json } from '#lib/http/route';
 import { log } from '#lib/log';
@@ -234,4 +234,9 @@ test.each([
     authorization_servers: [idp.issuer],
     bearer_methods_supported: ['header'],
   });
+});
+
+test('The address of the metadata has no slash at the end, because a route has none', () => {
+  for (const path of ['', 'mcp/'])
+    expect(metadataUrl(`https://api.example.com/${path}`).pathname).toMatch(/resource(?:\/mcp)?$/);
 });
