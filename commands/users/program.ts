@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { isIdentityProviderUserId } from '#lib/api/input';
 import { createProgram, type ExitCode } from '../command';
-import { backfillUsers, checkUsers } from './in-bulk';
+import { adoptUsers, backfillUsers, checkUsers, publishUsers } from './in-bulk';
 import { exportOne, forgetDueUsers, forgetOne, rememberOne, showOne } from './one-user';
 import { relinkUsers } from './relink';
 
@@ -63,6 +63,24 @@ export function createUsersProgram(): Command {
       .option('--ids', 'prints every id that is missing on one side'),
     'Needs IDP_SECRET_KEY and DATABASE_URL. Exits with 1 if there is a difference.',
     checkUsers,
+  );
+  add(
+    withRetries(program.command('adopt'))
+      .description(
+        'Links each unlinked user whose external_id at the identity provider is a UUID in lower case to this UUID as the internal id. Never changes a link. Can be repeated.',
+      )
+      .option('--dry-run', 'only counts'),
+    'Needs IDP_SECRET_KEY and DATABASE_URL. Exits with 1 if a user could not be adopted or the run stopped early.',
+    adoptUsers,
+  );
+  add(
+    withRetries(program.command('publish'))
+      .description(
+        'Sets the external_id of each linked user at the identity provider to the internal id, if it is empty or a previous id of the user. Another value that the list of users contains is kept. Can be repeated.',
+      )
+      .option('--dry-run', 'only counts'),
+    'Needs IDP_SECRET_KEY and DATABASE_URL. Exits with 1 if a value was kept, an update failed or the run stopped early.',
+    publishUsers,
   );
   add(
     program

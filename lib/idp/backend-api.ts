@@ -57,10 +57,10 @@ export interface ProviderPage {
 }
 
 /**
- * Requests users with the SDK. Stops waiting after 20 s, because the SDK has no timeout. Throws a TransientError for a timeout,
- * a network error, or the status 408, 429 or 5xx, and otherwise an Error.
+ * Sends a request with the SDK. Stops waiting after 20 s, because the SDK has no timeout. Throws a TransientError for a timeout, a
+ * network error, or the status 408, 429 or 5xx, and otherwise an Error.
  */
-async function listOf(query: Parameters<ClerkClient['users']['getUserList']>[0]): Promise<ProviderUser[]> {
+async function call<T>(request: (users: ClerkClient['users']) => Promise<T>): Promise<T> {
   const { IDP_SECRET_KEY: secretKey, CLERK_API_URL: apiUrl } = parseEnvironmentSubset(
     z.pick(variables, { IDP_SECRET_KEY: true, CLERK_API_URL: true }),
   );
@@ -69,15 +69,32 @@ async function listOf(query: Parameters<ClerkClient['users']['getUserList']>[0])
     ...(apiUrl === undefined ? {} : { apiUrl }),
     telemetry: { disabled: true },
   });
-  const list = await withTimeout(TIMEOUT_MS, users.getUserList(query)).catch((error: unknown) => {
+  return withTimeout(TIMEOUT_MS, request(users)).catch((error: unknown) => {
     throw convertError(error);
   });
-  const parsed = UserList.safeParse(list);
+}
+
+/** Requests users. Throws the errors of `call`. */
+async function listOf(query: Parameters<ClerkClient['users']['getUserList']>[0]): Promise<ProviderUser[]> {
+  const parsed = UserList.safeParse(await call((users) => users.getUserList(query)));
   if (!parsed.success) throw new Error('The identity provider returns an unexpected response');
   return parsed.data.data;
 }
 
-/** Returns a page of the provider's users, in the order of their creation. Throws the errors of `listOf`. */
+/** Sets the `external_id` of a user. Returns the status if it is 404 or 422. Throws the other errors of `call`. */
+export const setExternalId = (id: string, externalId: string): Promise<404 | 422 | undefined> =>
+  call((users) =>
+    users.updateUser(id, { externalId }).then(
+      () => undefined,
+      (error: unknown) => {
+        const status = Failure.safeParse(error).data?.status;
+        if (status === 404 || status === 422) return status;
+        throw error;
+      },
+    ),
+  );
+
+/** Returns a page of the provider's users, in the order of their creation. Throws the errors of `call`. */
 export const listUsers = ({ createdAfter, offset, limit }: ProviderPage): Promise<ProviderUser[]> =>
   listOf({
     orderBy: '+created_at',
@@ -88,7 +105,7 @@ export const listUsers = ({ createdAfter, offset, limit }: ProviderPage): Promis
 
 /**
  * Returns the provider's users with these ids. Omits ids that do not exist at the provider. Splits the ids into several
- * requests if there are more than 100 or if the query would be too long. Throws the errors of `listOf`.
+ * requests if there are more than 100 or if the query would be too long. Throws the errors of `call`.
  */
 export async function listUsersById(ids: readonly string[]): Promise<ProviderUser[]> {
   if (ids.length === 0) return [];

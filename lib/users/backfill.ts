@@ -6,6 +6,7 @@ import type { EventHandlers } from '../webhook';
 import { retryDatabase } from './database-error';
 import { providerUsers } from './paginate';
 import { createReplay } from './replay';
+import { lookUp } from './rows';
 
 export interface BackfillOptions {
   /** Earliest creation time. By default, all users of the provider are read. */
@@ -55,10 +56,8 @@ export async function linkMany(identityProviderUserIds: readonly string[]): Prom
 
 /** Returns the numbers that `linkMany` would return. */
 async function countUnlinked(ids: readonly string[]): Promise<Linked> {
-  const existing = await linkedUserIds(ids);
-  const missing = ids.filter((id) => !existing.has(id));
-  const forgotten = (await forgottenUntil(missing)).size;
-  return { linked: missing.length - forgotten, forgotten };
+  const { linked, forgotten } = await lookUp(ids);
+  return { linked: ids.length - linked.size - forgotten.size, forgotten: forgotten.size };
 }
 
 /**

@@ -1,9 +1,8 @@
 import { type RetryOptions, retry } from '../concurrency/retry';
 import { listUsersById } from '../idp/backend-api';
-import { forgottenUntil, linkedUserIds } from '../linking/links';
 import { retryDatabase } from './database-error';
 import { providerUsers } from './paginate';
-import { allIdsOf, type Link, linksAfter } from './rows';
+import { allIdsOf, type Link, linksAfter, lookUp } from './rows';
 
 /** Result for one page of the provider's users, or for one page of rows. */
 export interface ReconcileStep {
@@ -30,9 +29,7 @@ export async function* reconcile(retryOptions: RetryOptions): AsyncGenerator<Rec
     const ids = users.map(({ id }) => id);
     // PostgreSQL does not accept an id that contains a NUL, so the query omits such ids. They count as not linked.
     const storable = ids.filter((id) => !id.includes('\0'));
-    const linked = await retryDatabase(retryOptions, () => linkedUserIds(storable));
-    const missing = storable.filter((id) => !linked.has(id));
-    const forgotten = await retryDatabase(retryOptions, () => forgottenUntil(missing));
+    const { linked, forgotten } = await retryDatabase(retryOptions, () => lookUp(storable));
     const notLinked = ids.filter((id) => !linked.has(id) && !forgotten.has(id));
     yield { ...NOTHING, providerUsers: users.length, forgotten: forgotten.size, notLinked };
   }

@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { retryOnConflict } from '../concurrency/attempts';
 import { Prisma } from '../generated/prisma/client';
+import { forgottenUntil, linkedUserIds } from '../linking/links';
 import { database, type Transaction } from '../storage/database';
 import { asTransientError } from './database-error';
 
@@ -43,6 +44,13 @@ export const allIdsOf = ({ identityProviderUserId, previousIds }: Omit<Link, 'us
   identityProviderUserId,
   ...previousIds.map((previous) => previous.identityProviderUserId),
 ];
+
+/** Returns the internal ids of the ids that are linked (see `linkedUserIds`), and which of the other ids are forgotten. */
+export async function lookUp(identityProviderUserIds: readonly string[]) {
+  const linked = await linkedUserIds(identityProviderUserIds);
+  const forgotten = await forgottenUntil(identityProviderUserIds.filter((id) => !linked.has(id)));
+  return { linked, forgotten };
+}
 
 /** Returns up to `limit` rows after the row of `userId` or, if it is undefined, from the start. Sorts by internal id. */
 export const linksAfter = (userId: string | undefined, limit: number): Promise<Link[]> =>

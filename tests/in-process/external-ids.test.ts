@@ -1,0 +1,230 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { BUILD_TIME_VALUES } from '../harness/build';
+import { startCommand } from '../harness/commands';
+import { startProvider } from '../harness/identity-provider';
+import { importAsProcess, startInProcess } from '../harness/in-process';
+import { SECRET_KEY } from '../harness/keys';
+import { inParallel } from '../harness/parallel';
+import { runUsersCommand } from '../vitest/run-users-command';
+import { stopAfterAll } from '../vitest/stop-after-all';
+
+// `users adopt` uses the external_id of users at the identity provider as their internal ids. `users publish` sets it.
+const { database, kv } = await startInProcess();
+const provider = stopAfterAll(await startProvider());
+const environment = {
+  ...BUILD_TIME_VALUES,
+  ...{ IDP_SECRET_KEY: SECRET_KEY, DATABASE_URL: database.url, CLERK_API_URL: provider.url },
+  ...kv.environment,
+};
+const users = (...args: string[]) => runUsersCommand(args, environment);
+const { adopt, publish, resolveUserId } = await importAsProcess(async () => ({
+  ...(await import('#lib/users/external-ids')),
+  ...(await import('#lib/user-id')),
+}));
+
+const template = provider.createUser({ email: 'template@private.example' });
+provider.deleteUser(template.id);
+let created = 0;
+function signUp(id: string, externalId: string | null): void {
+  created += 1;
+  provider.store.users.put({ ...template, id, externalId, createdAt: Date.parse('2026-01-01') + created });
+}
+const externalIdOf = (id: string) => provider.store.users.get(id)?.externalId;
+const ids = (count: number) => Array.from({ length: count }, (_, index) => `user_${index}`);
+const rows = async () =>
+  Object.fromEntries(
+    (await database.pool.query('SELECT * FROM users')).rows.map((row) => [
+      row.identity_provider_user_id,
+      row.id,
+    ]),
+  );
+const link = (user: string, id: string = randomUUID()) =>
+  database.pool.query('INSERT INTO users VALUES ($1, $2)', [id, user]);
+const forgetUser = (id: string) =>
+  database.pool.query(
+    `INSERT INTO forgotten_users VALUES (forgotten_user_hash($1), now(), now() + interval '1 day')`,
+    [id],
+  );
+
+/** Updates (PATCH requests) since the start of the test, and the largest number of them in flight. */
+const updates = { sent: 0, inFlight: 0, most: 0 };
+/** Makes each third request to the provider fail with 429. */
+let isLimited = false;
+/** Statuses of the responses to the updates of these users. */
+let rejections: Record<string, number> = {};
+
+beforeEach(() => {
+  for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+  Object.assign(updates, { sent: 0, inFlight: 0, most: 0 });
+  const { fetch } = globalThis;
+  let requests = 0;
+  vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+    requests += 1;
+    if (isLimited && requests % 3 === 0)
+      return Response.json({ errors: [] }, { status: 429, headers: { 'retry-after': '7' } });
+    if (init?.method !== 'PATCH') return fetch(input, init);
+    const status = rejections[String(input).split('/').at(-1) ?? ''];
+    if (status !== undefined) return Response.json({ errors: [{ code: 'x' }] }, { status });
+    updates.sent += 1;
+    updates.inFlight += 1;
+    updates.most = Math.max(updates.most, updates.inFlight);
+    return fetch(input, init).finally(() => {
+      updates.inFlight -= 1;
+    });
+  });
+});
+
+afterEach(async () => {
+  vi.restoreAllMocks();
+  isLimited = false;
+  rejections = {};
+  for (const { id } of provider.store.users.all()) provider.deleteUser(id);
+  await database.pool.query('TRUNCATE users, forgotten_users CASCADE');
+});
+
+const waits: number[] = [];
+const retryOptions = {
+  seconds: 100_000,
+  onWait: (_reason: string, seconds: number) => waits.push(seconds),
+  sleep: async () => undefined,
+};
+async function outcomesOf(run: typeof adopt): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for await (const results of run(retryOptions))
+    for (const { outcome } of results) counts[outcome] = (counts[outcome] ?? 0) + 1;
+  return counts;
+}
+
+test('The adopt command links unlinked users to the UUID in their external_id, names each user that it leaves out for a reason, and prints no other external_id', async () => {
+  const [fresh, taken, linked, other] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+  const odd = ['17', 'clh3x2k9a0000', randomUUID().toUpperCase(), `${randomUUID()} `, "'; DROP TABLE users"];
+  for (const [id, externalId] of [
+    ...([
+      ['fresh', fresh],
+      ['linked', linked],
+      ['moved', 'old_provider_id'],
+      ['plain', null],
+    ] as const),
+    ...([
+      ['other', other],
+      ['taken', taken],
+      ['forgotten', randomUUID()],
+      ['expired', randomUUID()],
+    ] as const),
+    ...odd.map((externalId, index) => [`odd_${index}`, externalId] as const),
+  ])
+    signUp(id, externalId);
+  await link('linked', linked);
+  for (const user of ['moved', 'other']) await link(user);
+  await link('user_at_another_instance', taken);
+  await database.pool.query(`INSERT INTO previous_ids VALUES ('expired', $1, 'x', 'run', now())`, [linked]);
+  await forgetUser('forgotten');
+  const before = await rows();
+  const problems = [
+    'not adopted: other: the user is linked to another internal id',
+    'not adopted: taken: external_id is the internal id of another user',
+    ...odd.map((_, index) => `not adopted: odd_${index}: external_id is not a UUID in lower case`),
+  ];
+  const rest = '1 without external_id, 2 forgotten, 7 not adopted\n';
+  for (const [args, stdout, after] of [
+    [['--dry-run'], `13 seen, 1 to adopt, 2 already linked, ${rest}`, before],
+    [[], `13 seen, 1 adopted, 2 already linked, ${rest}`, { ...before, fresh }],
+    [[], `13 seen, 0 adopted, 3 already linked, ${rest}`, { ...before, fresh }],
+  ] as const) {
+    const run = await users('adopt', ...args);
+    expect(run).toMatchObject({ exit: 1, stdout });
+    expect(run.stderr.trimEnd().split('\n').sort()).toEqual(problems.toSorted());
+    expect(await rows()).toEqual(after);
+  }
+});
+
+test('A killed adoption is completed by the next one, and a rate limit skips no user', async () => {
+  const expected = Object.fromEntries(ids(1_200).map((id) => [id, randomUUID()]));
+  for (const [id, externalId] of Object.entries(expected)) signUp(id, externalId);
+  const { child, ended } = startCommand('users', ['adopt'], environment);
+  await expect.poll(async () => Object.keys(await rows()).length).toBeGreaterThan(0);
+  child.kill('SIGKILL');
+  await ended;
+  isLimited = true;
+  const counts = await outcomesOf(adopt);
+  expect(Object.values(counts).reduce((sum, count) => sum + count)).toBe(1_200);
+  expect(waits).toContain(7);
+  expect(await rows()).toEqual(expected);
+  expect(await outcomesOf(adopt)).toEqual({ 'already linked': 1_200 });
+});
+
+test('Beside first requests of the same users, an adoption gives each user one internal id, which is also the cached one', async () => {
+  const all = ids(200);
+  for (const id of all) signUp(id, randomUUID());
+  const requests = inParallel(10, all.toReversed(), async (id) => {
+    await resolveUserId(id, undefined);
+  });
+  const counts = await outcomesOf(adopt);
+  await requests;
+  expect(Object.values(counts).reduce((sum, count) => sum + count)).toBe(200);
+  const linked = await rows();
+  expect(Object.keys(linked).sort()).toEqual(all.toSorted());
+  for (const id of all) expect(await kv.engine.call('GET', `auth:user-id-by-idp:${id}`)).toBe(linked[id]);
+});
+
+test('The publish command sets an empty external_id and a previous id to the internal id, keeps any other value, and names the users that the provider rejects', async () => {
+  for (const [id, externalId] of [
+    ...([
+      ['empty', null],
+      ['moved', 'old_id'],
+      ['kept', 'id_of_a_shop'],
+      ['foreign', 'other_old_id'],
+    ] as const),
+    ...([
+      ['unlinked', null],
+      ['forgotten', null],
+      ['gone', null],
+      ['rejected', null],
+    ] as const),
+  ])
+    signUp(id, externalId);
+  for (const user of ['empty', 'moved', 'kept', 'foreign', 'gone', 'rejected']) await link(user);
+  const linked = await rows();
+  await database.pool.query(
+    `INSERT INTO previous_ids VALUES ('old_id', $1, 'moved', 'run', now()), ('other_old_id', $1, 'x', 'run', now())`,
+    [linked['moved']],
+  );
+  await forgetUser('forgotten');
+  expect(await users('publish', '--dry-run')).toMatchObject({
+    exit: 1,
+    stdout: '8 seen, 4 to publish, 0 already published, 1 not linked, 1 forgotten, 2 kept, 0 failed\n',
+  });
+  expect(updates.sent).toBe(0);
+  rejections = { gone: 404, rejected: 422 };
+  const { exit, stdout, stderr } = await users('publish');
+  expect({ exit, stdout }).toEqual({
+    exit: 1,
+    stdout: '8 seen, 2 published, 0 already published, 1 not linked, 1 forgotten, 2 kept, 2 failed\n',
+  });
+  expect(stderr.trimEnd().split('\n').sort()).toEqual([
+    'failed: gone: the identity provider responds with status 404',
+    'failed: rejected: the identity provider responds with status 422',
+    'kept: foreign: external_id has another value',
+    'kept: kept: external_id has another value',
+  ]);
+  expect(['empty', 'moved', 'kept'].map(externalIdOf)).toEqual([
+    linked['empty'],
+    linked['moved'],
+    'id_of_a_shop',
+  ]);
+});
+
+test('After a publication, an adoption into an empty database gives the same internal ids. A rate limit skips no user, at most five updates are in flight, and a second publication sends none', async () => {
+  for (const id of ids(30)) signUp(id, null);
+  for (const id of ids(30)) await link(id);
+  const before = await rows();
+  isLimited = true;
+  expect(await outcomesOf(publish)).toEqual({ published: 30 });
+  expect(updates).toMatchObject({ sent: 30, most: expect.toSatisfy((most) => most > 1 && most <= 5) });
+  expect(await outcomesOf(publish)).toEqual({ 'already published': 30 });
+  expect(updates.sent).toBe(30);
+  await database.pool.query('TRUNCATE users CASCADE');
+  expect(await outcomesOf(adopt)).toEqual({ adopted: 30 });
+  expect(await rows()).toEqual(before);
+});
