@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { startCommand } from '../harness/commands';
 import { startProvider } from '../harness/identity-provider';
@@ -18,10 +18,12 @@ const environment = {
   ...kv.environment,
 };
 const users = (...args: string[]) => runUsersCommand(args, environment);
-const { adopt, publish, resolveUserId } = await importAsProcess(async () => ({
+const { adopt, closeDatabase, publish, resolveUserId } = await importAsProcess(async () => ({
   ...(await import('#lib/users/external-ids')),
   ...(await import('#lib/user-id')),
+  ...(await import('#lib/storage/database')),
 }));
+afterAll(closeDatabase);
 
 const template = provider.createUser({ email: 'template@private.example' });
 provider.deleteUser(template.id);
