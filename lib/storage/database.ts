@@ -5,7 +5,7 @@ import * as z from 'zod/mini';
 import { onShutdown } from '../concurrency/shutdown-state';
 import { databaseOptions, parseEnvironmentSubset, variables } from '../env';
 import { describeError } from '../errors/describe-error';
-import { type Prisma, PrismaClient } from '../generated/prisma/client';
+import { Prisma, PrismaClient } from '../generated/prisma/client';
 import { log } from '../log';
 import { processState } from '../process-state';
 
@@ -20,6 +20,9 @@ const MAX_CONNECTIONS = 10;
 
 /** The client of a transaction. */
 export type Transaction = Prisma.TransactionClient;
+
+/** Creates a part of a statement, whose values are parameters. */
+export const { sql } = Prisma;
 
 function connect() {
   const pool = new Pool({

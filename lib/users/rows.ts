@@ -1,8 +1,7 @@
 import * as z from 'zod/mini';
 import { retryOnConflict } from '../concurrency/attempts';
-import { Prisma } from '../generated/prisma/client';
 import { forgottenUntil, linkedUserIds } from '../linking/links';
-import { database, type Transaction } from '../storage/database';
+import { database, sql, type Transaction } from '../storage/database';
 import { asTransientError } from './database-error';
 
 /**
@@ -29,7 +28,7 @@ const Links = z.array(
 export type Link = Readonly<z.infer<typeof Links>[number]>;
 
 /** Returns up to `limit` links that match the condition, sorted by internal id. */
-async function readLinks(condition: Prisma.Sql, limit: number): Promise<Link[]> {
+async function readLinks(condition: ReturnType<typeof sql>, limit: number): Promise<Link[]> {
   const rows = database()
     .$queryRaw`SELECT id AS "userId", identity_provider_user_id AS "identityProviderUserId", coalesce((
         SELECT json_agg(json_build_object('identityProviderUserId', previous.identity_provider_user_id,
@@ -54,7 +53,7 @@ export async function lookUp(identityProviderUserIds: readonly string[]) {
 
 /** Returns up to `limit` rows after the row of `userId` or, if it is undefined, from the start. Sorts by internal id. */
 export const linksAfter = (userId: string | undefined, limit: number): Promise<Link[]> =>
-  readLinks(userId === undefined ? Prisma.sql`true` : Prisma.sql`id > ${userId}::uuid`, limit);
+  readLinks(userId === undefined ? sql`true` : sql`id > ${userId}::uuid`, limit);
 
 /**
  * Returns the rows with this internal id, or with this present or previous identity-provider user id. There are two rows if the
@@ -63,7 +62,7 @@ export const linksAfter = (userId: string | undefined, limit: number): Promise<L
 export async function findLinks(eitherId: string): Promise<Link[]> {
   const internalId = z.guid().safeParse(eitherId).data ?? null;
   return readLinks(
-    Prisma.sql`id IN (
+    sql`id IN (
       SELECT id FROM public.users WHERE identity_provider_user_id = ${eitherId}
       UNION SELECT user_id FROM public.previous_ids WHERE identity_provider_user_id = ${eitherId}
       UNION SELECT ${internalId}::uuid)`,

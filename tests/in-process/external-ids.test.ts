@@ -79,6 +79,8 @@ beforeEach(() => {
 
 afterEach(async () => {
   vi.restoreAllMocks();
+  // `users` resets the modules, and lookups then load a new one.
+  await (await import('#lib/storage/database')).closeDatabase();
   isLimited = false;
   rejections = {};
   for (const { id } of provider.store.users.all()) provider.deleteUser(id);
