@@ -161,11 +161,20 @@ test('A killed adoption is completed by the next one, and a rate limit skips no 
 test('Beside first requests of the same users, an adoption gives each user one internal id, which is also the cached one', async () => {
   const all = ids(200);
   for (const id of all) signUp(id, randomUUID());
+  // The adoption finds this user without a link, and then waits for the transaction that inserts it.
+  const winner = await database.pool.connect();
+  await winner.query(`BEGIN; INSERT INTO users VALUES (gen_random_uuid(), 'user_199')`);
+  const adoption = outcomesOf(adopt);
+  const waiting = () => database.pool.query('SELECT FROM pg_locks WHERE NOT granted');
+  await expect.poll(async () => (await waiting()).rowCount).toBeGreaterThan(0);
   const requests = inParallel(10, all.toReversed(), async (id) => {
     await resolveUserId(id, undefined);
   });
-  const counts = await outcomesOf(adopt);
+  await winner.query('COMMIT');
+  winner.release();
+  const counts = await adoption;
   await requests;
+  expect(counts).toMatchObject({ 'not adopted': expect.any(Number) });
   expect(Object.values(counts).reduce((sum, count) => sum + count)).toBe(200);
   const linked = await rows();
   expect(Object.keys(linked).sort()).toEqual(all.toSorted());
