@@ -1,6 +1,19 @@
 import type { ReactNode } from 'react';
+import { OrganizationSwitcher } from '#lib/idp/organizations';
 
-/** Frames the project pages. Each page checks the session itself, because Next.js does not run a layout for each page. */
+/**
+ * Frames the project pages. Each page checks the session itself, because Next.js does not run a layout for each page. Without a
+ * session, the switcher is empty. After a switch, the browser shows the projects of the organization.
+ */
 export default function ProjectsLayout({ children }: { children: ReactNode }) {
-  return <div className="shell">{children}</div>;
+  return (
+    <div className="shell">
+      <OrganizationSwitcher
+        hidePersonal
+        afterCreateOrganizationUrl="/projects"
+        afterSelectOrganizationUrl="/projects"
+      />
+      {children}
+    </div>
+  );
 }

@@ -1,24 +1,31 @@
 import type { Metadata } from 'next';
 import Link from 'next/link';
 import { listProjects } from '#lib/tables/projects';
-import { getUser } from '#lib/user';
+import { getTenant, getUser } from '#lib/user';
 import { ProjectForm } from './_ui/project-form';
 import { createProject } from './actions';
 
 export const metadata: Metadata = { title: 'Projects' };
 
-/** Shows the first page of the user's projects, or a link to the sign-in page for a visitor without a session. */
+/**
+ * Shows the first page of the user's projects in the active organization. Asks a visitor without a session to sign in, and a user
+ * without an active organization to choose one.
+ */
 export default async function ProjectsPage() {
-  const user = await getUser();
-  if (!user) {
+  const tenant = await getTenant();
+  if (!tenant) {
     return (
       <>
         <h1>Projects</h1>
-        <Link href="/sign-in?redirect_url=%2Fprojects">Sign in to see your projects</Link>
+        {(await getUser()) ? (
+          <p>Choose an organization to see its projects.</p>
+        ) : (
+          <Link href="/sign-in?redirect_url=%2Fprojects">Sign in to see your projects</Link>
+        )}
       </>
     );
   }
-  const { projects } = await listProjects(user.userId);
+  const { projects } = await listProjects(tenant);
   return (
     <>
       <h1>Projects</h1>

@@ -3,7 +3,8 @@ import * as z from 'zod/mini';
 import { text } from '../api/text';
 import { HttpError } from '../http/error';
 import { withConstraintErrors } from '../storage/constraint-error';
-import { database, type Transaction } from '../storage/database';
+import type { Transaction } from '../storage/database';
+import { asCaller, type Caller, setIds } from './caller';
 
 /** A project as a member sees it. */
 export interface Project {
@@ -33,109 +34,141 @@ export function parseProjectId(id: string): string {
 const shown = { role: true, project: { select: { id: true, name: true } } } as const;
 
 /**
- * Returns a page of the user's projects in the order of the project ids. `next` is the value of `after` for the next page, or
+ * Returns a page of the caller's projects in the order of the project ids. `next` is the value of `after` for the next page, or
  * null on the last page.
  */
 export async function listProjects(
-  userId: string,
+  caller: Caller,
   after?: string,
 ): Promise<{ projects: Project[]; next: string | null }> {
-  const rows = await database().projectMember.findMany({
-    where: { userId, ...(after === undefined ? {} : { projectId: { gt: after } }) },
-    orderBy: { projectId: 'asc' },
-    take: PAGE_SIZE + 1,
-    select: shown,
-  });
+  const { tenantId, userId } = caller;
+  const rows = await asCaller(caller, (transaction) =>
+    transaction.projectMember.findMany({
+      // The condition contains the tenant as well, because no policy applies to the superuser of the local stack.
+      where: { userId, project: { tenantId }, ...(after === undefined ? {} : { projectId: { gt: after } }) },
+      orderBy: { projectId: 'asc' },
+      take: PAGE_SIZE + 1,
+      select: shown,
+    }),
+  );
   const projects = rows.slice(0, PAGE_SIZE).map(({ role, project }) => ({ ...project, role }));
   return { projects, next: rows.length > PAGE_SIZE ? (projects.at(-1)?.id ?? null) : null };
 }
 
-/** Creates a project with the user as its owner. The project and the membership are committed together. */
-export function createProject(userId: string, name: string): Promise<Project> {
+/** Creates a project of the tenant with the caller as its owner. The project and the membership are committed together. */
+export function createProject(caller: Caller, name: string): Promise<Project> {
+  const { tenantId, userId } = caller;
   const id = uuidV7();
-  const creating = database().project.create({
-    data: { id, name, members: { create: { userId, role: 'owner' } } },
-  });
+  const creating = asCaller(caller, (transaction) =>
+    transaction.project.create({
+      data: { id, tenantId, name, members: { create: { userId, role: 'owner' } } },
+    }),
+  );
   return withConstraintErrors(creating.then(() => ({ id, name, role: 'owner' })));
 }
 
-/** Returns a project and the user's role. Throws a 404 if the project does not exist or the user is not a member. */
-export async function getProject(userId: string, projectId: string): Promise<Project> {
-  const row = await database().projectMember.findUnique({
-    where: { projectId_userId: { projectId, userId } },
+/**
+ * Returns a project and the caller's role. Throws a 404 if the project does not exist, belongs to another tenant or has other
+ * members only.
+ */
+export async function findProject(
+  transaction: Transaction,
+  { tenantId, userId }: Caller,
+  projectId: string,
+): Promise<Project> {
+  const row = await transaction.projectMember.findUnique({
+    where: { projectId_userId: { projectId, userId }, project: { tenantId } },
     select: shown,
   });
   if (row === null) throw new HttpError(404, 'Not found');
   return { ...row.project, role: row.role };
 }
 
-/** Throws a 404 if the user is not a member or the project does not exist. Throws a 403 if the member's role is not `owner`. */
-async function requireOwner(userId: string, projectId: string): Promise<void> {
-  const { role } = await getProject(userId, projectId);
-  if (role !== 'owner') throw new HttpError(403, 'Only an owner may do this');
+/** Runs `findProject` in a transaction. */
+export const getProject = (caller: Caller, projectId: string): Promise<Project> =>
+  asCaller(caller, (transaction) => findProject(transaction, caller, projectId));
+
+/** Runs statements for an owner of a project. Throws the 404 of `findProject`, and a 403 for a member with another role. */
+function asOwner<T>(
+  caller: Caller,
+  projectId: string,
+  run: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
+  return asCaller(caller, async (transaction) => {
+    const { role } = await findProject(transaction, caller, projectId);
+    if (role !== 'owner') throw new HttpError(403, 'Only an owner may do this');
+    return run(transaction);
+  });
 }
 
-/** Renames a project. The user must be an owner of the project. */
-export async function renameProject(userId: string, projectId: string, name: string): Promise<Project> {
-  await requireOwner(userId, projectId);
-  await withConstraintErrors(database().project.update({ where: { id: projectId }, data: { name } }));
+/** Renames a project. The caller must be an owner of the project. */
+export async function renameProject(caller: Caller, projectId: string, name: string): Promise<Project> {
+  const renaming = asOwner(caller, projectId, (transaction) =>
+    transaction.project.update({ where: { id: projectId }, data: { name } }),
+  );
+  await withConstraintErrors(renaming);
   return { id: projectId, name, role: 'owner' };
 }
 
-/** Deletes a project. ON DELETE CASCADE deletes its memberships and notes. The user must be an owner of the project. */
-export async function deleteProject(userId: string, projectId: string): Promise<void> {
-  await requireOwner(userId, projectId);
-  await withConstraintErrors(database().project.delete({ where: { id: projectId } }));
+/** Deletes a project. ON DELETE CASCADE deletes its memberships and notes. The caller must be an owner of the project. */
+export async function deleteProject(caller: Caller, projectId: string): Promise<void> {
+  const deleting = asOwner(caller, projectId, (transaction) =>
+    transaction.project.delete({ where: { id: projectId } }),
+  );
+  await withConstraintErrors(deleting);
 }
 
 /**
- * Returns up to 100 members of a project, owners first. The user must be a member of the project. PostgreSQL sorts the roles
+ * Returns up to 100 members of a project, owners first. The caller must be a member of the project. PostgreSQL sorts the roles
  * in the order of the enum `project_role`, and its first value is `owner`.
  */
-export async function listMembers(userId: string, projectId: string): Promise<Member[]> {
-  await getProject(userId, projectId);
-  return database().projectMember.findMany({
-    where: { projectId },
-    orderBy: [{ role: 'asc' }, { userId: 'asc' }],
-    take: 100,
-    select: { userId: true, role: true },
+export function listMembers(caller: Caller, projectId: string): Promise<Member[]> {
+  return asCaller(caller, async (transaction) => {
+    await findProject(transaction, caller, projectId);
+    return transaction.projectMember.findMany({
+      where: { projectId },
+      orderBy: [{ role: 'asc' }, { userId: 'asc' }],
+      take: 100,
+      select: { userId: true, role: true },
+    });
   });
 }
 
-/** Finds a user by internal id or, if no user has this internal id, by identity-provider id. Returns the internal id. */
-async function findUserId(eitherId: string): Promise<string | undefined> {
+/** Finds a user by internal id or, if no user has this internal id, by identity-provider id. Throws a 404 for an unknown user. */
+async function findUserId(transaction: Transaction, eitherId: string): Promise<string> {
   const internal = z.uuid().safeParse(eitherId.toLowerCase()).data;
-  const users = await database().user.findMany({
+  const users = await transaction.user.findMany({
     where: { OR: [{ identityProviderUserId: eitherId }, ...(internal ? [{ id: internal }] : [])] },
     select: { id: true },
   });
-  return (users.find(({ id }) => id === internal) ?? users[0])?.id;
+  const found = users.find(({ id }) => id === internal) ?? users[0];
+  if (found === undefined) throw new HttpError(404, 'No such user');
+  return found.id;
 }
 
-/** Adds a colleague to a project. Throws a 404 if the colleague is unknown, and a 409 if the colleague is a member. */
-export async function addMember(userId: string, projectId: string, eitherId: string): Promise<Member> {
-  await requireOwner(userId, projectId);
-  const colleague = await findUserId(eitherId);
-  if (colleague === undefined) throw new HttpError(404, 'No such user');
+/**
+ * Adds a colleague to a project. Throws a 404 if the colleague is unknown, and a 409 if the colleague is a member. A colleague
+ * outside of the organization does not see the project, because no session of this colleague has the tenant.
+ */
+export function addMember(caller: Caller, projectId: string, eitherId: string): Promise<Member> {
   return withConstraintErrors(
-    database().projectMember.create({
-      data: { projectId, userId: colleague, role: 'member' },
-      select: { userId: true, role: true },
-    }),
+    asOwner(caller, projectId, async (transaction) =>
+      transaction.projectMember.create({
+        data: { projectId, userId: await findUserId(transaction, eitherId), role: 'member' },
+        select: { userId: true, role: true },
+      }),
+    ),
     { conflict: 'Already a member' },
   );
 }
 
-/** Deletes the memberships of a user, and each project that had no other member. Has no effect if the user is unknown. */
-export async function deleteMemberships(
+/** Deletes the projects of an organization, with their members and notes. Has no effect if the organization has no tenant. */
+export async function deleteProjects(
   transaction: Transaction,
-  identityProviderUserId: string,
+  identityProviderOrganizationId: string,
 ): Promise<void> {
-  const user = await transaction.user.findUnique({ where: { identityProviderUserId } });
-  if (user === null) return;
-  const where = { userId: user.id };
-  const memberships = await transaction.projectMember.findMany({ where, select: { projectId: true } });
-  await transaction.projectMember.deleteMany({ where });
-  const ids = memberships.map(({ projectId }) => projectId);
-  await transaction.project.deleteMany({ where: { id: { in: ids }, members: { none: {} } } });
+  const tenant = await transaction.tenant.findUnique({ where: { identityProviderOrganizationId } });
+  if (tenant === null) return;
+  await setIds(transaction, tenant.id);
+  await transaction.project.deleteMany({ where: { tenantId: tenant.id } });
 }

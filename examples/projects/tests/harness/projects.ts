@@ -10,7 +10,7 @@ export const API = '/projects/v1/projects';
 
 /** Privileges of the service's role: some of the grants in docs/deploy.md, and one for the tables of the projects example. */
 const privilegesOf = (role: string) => `
-  GRANT SELECT, INSERT ON users TO ${role};
+  GRANT SELECT, INSERT ON users, tenants TO ${role};
   GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO ${role};
   GRANT SELECT, INSERT, UPDATE, DELETE ON projects, project_members, project_notes TO ${role}`;
 
@@ -27,15 +27,21 @@ export const projectsOptions: TestServiceOptions = {
   },
 };
 
-/** Sends an API request with a session token of the given user. */
+/** Returns a session token of a user. Without an organization, none is active in the session. */
+export const memberToken = ({ idp }: Pick<TestService, 'idp'>, user: string, organization?: string) =>
+  tokenFor(idp, user, organization === undefined ? {} : { o: { id: organization, rol: 'member' } });
+
+/** Sends an API request of a user in an organization. */
 export function request(
-  { url, idp }: TestService,
+  service: TestService,
   user: string,
   method: string,
   pathname: string,
   body?: unknown,
+  organization = 'org_acme',
 ): Promise<ParsedResponse> {
-  const headers = bearer(tokenFor(idp, user));
+  const { url } = service;
+  const headers = bearer(memberToken(service, user, organization));
   const content = body === undefined ? {} : { body: JSON.stringify(body) };
   return send(`${url}${pathname}`, { method, headers, ...content });
 }
@@ -46,9 +52,13 @@ export const userIdOf = async ({ url, idp }: TestService, user: string) =>
   WithUserId.parse((await me(url, tokenFor(idp, user))).body).userId;
 
 const Created = z.object({ id: z.string() });
-/** Creates a project that a user owns, and returns the id of the project. */
-export const createProject = async (service: TestService, user: string, name = 'A project') =>
-  Created.parse((await request(service, user, 'POST', API, { name })).body).id;
+/** Creates a project of an organization that a user owns, and returns the id of the project. */
+export const createProject = async (
+  service: TestService,
+  user: string,
+  name = 'A project',
+  organization?: string,
+) => Created.parse((await request(service, user, 'POST', API, { name }, organization)).body).id;
 
 const Manifest = z.object({ node: z.record(z.string(), z.object({ exportedName: z.string() })) });
 

@@ -3,12 +3,13 @@ import {
   API,
   callAction,
   createProject,
+  memberToken,
   openPage,
   projectsOptions,
   request,
   userIdOf,
 } from '../harness/projects';
-import { deliver, send, tokenFor } from '../harness/requests';
+import { bearer, deliver, send } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
@@ -16,10 +17,11 @@ const service = stopAfterAll(await startTestService(projectsOptions));
 const { pool } = service.database;
 
 const as =
-  (user: string) =>
+  (user: string, organization?: string) =>
   (method: string, pathname = '', body?: unknown) =>
-    request(service, user, method, `${API}${pathname}`, body);
+    request(service, user, method, `${API}${pathname}`, body, organization);
 const ada = as('user_ada');
+const adaElsewhere = as('user_ada', 'org_other');
 const bob = as('user_bob');
 const eve = as('user_eve');
 const UNKNOWN = '0199a7c4-0000-7000-8000-000000000000';
@@ -40,16 +42,21 @@ test('A user creates, reads, lists, renames and deletes a project', async () => 
   expect(await ada('GET', `/${project.id}`)).toMatchObject(notFound);
 });
 
-test('A user that is not a member of a project gets the same 404 from each operation as for a project that does not exist', async () => {
+test.each([
+  ['A user that is not a member of a project', eve],
+  ['An owner whose session has another active organization', adaElsewhere],
+])('%s gets the same 404 from each operation as for a project that does not exist', async (_who, send) => {
   const id = await createProject(service, 'user_ada');
   for (const project of [id, UNKNOWN, 'x', 'a%00b']) {
-    expect(await eve('GET', `/${project}`)).toMatchObject(notFound);
-    expect(await eve('PATCH', `/${project}`, { name: 'Mine' })).toMatchObject(notFound);
-    expect(await eve('DELETE', `/${project}`)).toMatchObject(notFound);
-    expect(await eve('GET', `/${project}/members`)).toMatchObject(notFound);
-    expect(await eve('POST', `/${project}/members`, { user: 'user_eve' })).toMatchObject(notFound);
-    expect(await eve('PUT', `/${project}/note`, { text: 'Hello' })).toMatchObject(notFound);
+    expect(await send('GET', `/${project}`)).toMatchObject(notFound);
+    expect(await send('PATCH', `/${project}`, { name: 'Mine' })).toMatchObject(notFound);
+    expect(await send('DELETE', `/${project}`)).toMatchObject(notFound);
+    expect(await send('GET', `/${project}/members`)).toMatchObject(notFound);
+    expect(await send('POST', `/${project}/members`, { user: 'user_eve' })).toMatchObject(notFound);
+    expect(await send('GET', `/${project}/note`)).toMatchObject(notFound);
+    expect(await send('PUT', `/${project}/note`, { text: 'Hello' })).toMatchObject(notFound);
   }
+  expect(await send('GET')).toMatchObject({ body: { projects: [], next: null } });
 });
 
 test('A member can read a project, and gets a 403 for the operations of an owner', async () => {
@@ -79,55 +86,67 @@ test('An owner adds a colleague once, by internal or identity-provider id, and g
     expect(await add(user)).toMatchObject({ status: 404, body: { message: 'No such user' } });
 });
 
-test('A missing or invalid name gets a 400, a request without a session a 401, and a public route a 200', async () => {
+test('A missing or invalid name gets a 400, a request without a session a 401, without an active organization a 403, and a public route a 200', async () => {
   for (const body of [{}, [], { name: '' }, { name: 7 }, { name: 'a\0b' }, { name: 'x'.repeat(101) }])
     expect(await ada('POST', '', body)).toMatchObject({ status: 400 });
   expect(await send(`${service.url}${API}`)).toMatchObject({ status: 401 });
+  const headers = bearer(memberToken(service, 'user_ada'));
+  expect(await send(`${service.url}${API}`, { headers })).toMatchObject({ status: 403 });
   expect(await send(`${service.url}/projects/v1/limits`)).toMatchObject({ status: 200 });
 });
 
-test('The page of a project is a 404 for a user without a membership, and redirects to the sign-in page without a session', async () => {
+test('The page of a project is a 404 for a user without a membership or in another organization, and redirects to the sign-in page without a session', async () => {
   const id = await createProject(service, 'user_ada', 'Apollo');
-  const open = (user?: string) => openPage(service, `/projects/${id}`, user && tokenFor(service.idp, user));
-  const stranger = await open('user_eve');
-  const { status, headers, body } = await open();
-  expect(await open('user_ada')).toMatchObject({ status: 200, body: expect.stringContaining('Apollo') });
-  expect([stranger.status, status]).toEqual([404, 307]);
-  expect(headers.get('location')).toBe(`/sign-in?redirect_url=%2Fprojects%2F${id}`);
-  expect(`${stranger.body}${body}`).not.toContain('Apollo');
+  const open = (token?: string) => openPage(service, `/projects/${id}`, token);
+  const strangers = [
+    await open(memberToken(service, 'user_eve', 'org_acme')),
+    await open(memberToken(service, 'user_ada', 'org_other')),
+    await open(memberToken(service, 'user_ada')),
+  ];
+  const visitor = await open();
+  expect(await open(memberToken(service, 'user_ada', 'org_acme'))).toMatchObject({
+    status: 200,
+    body: expect.stringContaining('Apollo'),
+  });
+  expect(strangers.map(({ status }) => status)).toEqual([404, 404, 404]);
+  expect(visitor.status).toBe(307);
+  expect(visitor.headers.get('location')).toBe(`/sign-in?redirect_url=%2Fprojects%2F${id}`);
+  for (const { body } of [...strangers, visitor]) expect(body).not.toContain('Apollo');
 });
 
-test('A server action runs for an owner, returns a 403 to a member and a 404 to a stranger, and redirects without a session', async () => {
+test('A server action runs for an owner, returns a 403 to a member and without an active organization, a 404 to a stranger, and redirects without a session', async () => {
   const id = await createProject(service, 'user_ada', 'Apollo');
   await userIdOf(service, 'user_bob');
   await ada('POST', `/${id}/members`, { user: 'user_bob' });
-  const rename = (name: string, user?: string) =>
-    callAction(service, 'renameProject', { projectId: id, name }, user && tokenFor(service.idp, user));
-  expect((await rename('Artemis', 'user_ada')).body).toContain('"ok":true');
-  expect((await rename('Ours', 'user_bob')).body).toContain('"ok":false,"status":403');
-  expect((await rename('Mine', 'user_eve')).body).toContain('"ok":false,"status":404');
-  expect((await rename('Mine')).headers.get('x-action-redirect')).toBe(
-    '/sign-in?redirect_url=%2Fprojects;push',
-  );
+  const rename = (name: string, user: string, organization?: string) =>
+    callAction(service, 'renameProject', { projectId: id, name }, memberToken(service, user, organization));
+  expect((await rename('Artemis', 'user_ada', 'org_acme')).body).toContain('"ok":true');
+  expect((await rename('Ours', 'user_bob', 'org_acme')).body).toContain('"ok":false,"status":403');
+  expect((await rename('Ours', 'user_ada')).body).toContain('"ok":false,"status":403');
+  expect((await rename('Mine', 'user_eve', 'org_acme')).body).toContain('"ok":false,"status":404');
+  expect((await rename('Mine', 'user_ada', 'org_other')).body).toContain('"ok":false,"status":404');
+  const { headers } = await callAction(service, 'renameProject', { projectId: id, name: 'Mine' });
+  expect(headers.get('x-action-redirect')).toBe('/sign-in?redirect_url=%2Fprojects;push');
   expect(await ada('GET', `/${id}`)).toMatchObject({ body: { name: 'Artemis' } });
 });
 
-test('The event user.deleted deletes the memberships and notes of the user, and the projects that have no other member', async () => {
-  const alone = await createProject(service, 'user_gone');
-  const shared = await createProject(service, 'user_gone');
-  const gone = as('user_gone');
-  await userIdOf(service, 'user_bob');
-  await gone('POST', `/${shared}/members`, { user: 'user_bob' });
-  for (const id of [alone, shared]) await gone('PUT', `/${id}/note`, { text: 'Private' });
-  await bob('PUT', `/${shared}/note`, { text: 'Of Bob' });
-  const deleted = (id: string) => JSON.stringify({ type: 'user.deleted', data: { id, deleted: true } });
-  for (const id of ['user_gone', 'user_gone', 'user_unknown']) {
-    expect(await deliver(service.url, deleted(id))).toMatchObject({ status: 200 });
-  }
-  expect(await bob('GET', `/${shared}/note`)).toMatchObject({ body: { text: 'Of Bob' } });
-  const [{ id: userId } = { id: '' }] = await service.database.rowsOf('user_gone');
+test('The event organization.deleted deletes the projects of the organization with their members and notes, and no others', async () => {
+  const [gone, kept] = [as('user_ada', 'org_gone'), as('user_ada', 'org_kept')];
+  const id = await createProject(service, 'user_ada', 'Apollo', 'org_gone');
+  const other = await createProject(service, 'user_ada', 'Artemis', 'org_kept');
+  expect(await gone('PUT', `/${id}/note`, { text: 'Private' })).toMatchObject({ status: 200 });
+  expect(await kept('PUT', `/${other}/note`, { text: 'Private' })).toMatchObject({ status: 200 });
+  const deleted = (organization: string) =>
+    JSON.stringify({ type: 'organization.deleted', data: { id: organization, deleted: true } });
+  for (const organization of ['org_gone', 'org_gone', 'org_unknown'])
+    expect(await deliver(service.url, deleted(organization))).toMatchObject({ status: 200 });
   for (const table of ['project_members', 'project_notes']) {
-    expect((await pool.query(`SELECT FROM ${table} WHERE user_id = $1`, [userId])).rowCount, table).toBe(0);
+    const { rows } = await pool.query(`SELECT project_id FROM ${table} WHERE project_id IN ($1, $2)`, [
+      id,
+      other,
+    ]);
+    expect(rows, table).toEqual([{ project_id: other }]);
   }
-  expect((await pool.query('SELECT FROM projects WHERE id = $1', [alone])).rowCount).toBe(0);
+  expect(await gone('GET')).toMatchObject({ body: { projects: [] } });
+  expect(await kept('GET', `/${other}/note`)).toMatchObject({ body: { text: 'Private' } });
 });

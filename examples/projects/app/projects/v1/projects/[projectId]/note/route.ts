@@ -1,4 +1,4 @@
-import { guard } from '#lib/guard';
+import { guardTenant } from '#lib/guard-tenant';
 import { readJson } from '#lib/http/body';
 import { json } from '#lib/http/route';
 import { NoteText, readNote, writeNote } from '#lib/tables/project-notes';
@@ -9,15 +9,15 @@ interface Context {
 }
 
 /** GET /projects/v1/projects/[projectId]/note: returns the caller's private note about the project, or null. */
-export const GET = guard(async (_request, { userId }, { params }: Context) => {
+export const GET = guardTenant(async (_request, caller, { params }: Context) => {
   const id = parseProjectId((await params).projectId);
-  return json({ text: await readNote(userId, id) });
+  return json({ text: await readNote(caller, id) });
 });
 
 /** PUT /projects/v1/projects/[projectId]/note: stores the caller's private note about the project. */
-export const PUT = guard(async (request, { userId }, { params }: Context) => {
+export const PUT = guardTenant(async (request, caller, { params }: Context) => {
   const id = parseProjectId((await params).projectId);
   const { text } = await readJson(request, NoteText);
-  await writeNote(userId, id, text);
+  await writeNote(caller, id, text);
   return json({ text });
 });

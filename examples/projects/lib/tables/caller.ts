@@ -1,0 +1,26 @@
+import { database, type Transaction } from '../storage/database';
+
+/** The internal ids of a user and of the tenant in which the user acts. The context of `guardTenant` contains both. */
+export interface Caller {
+  readonly tenantId: string;
+  readonly userId: string;
+}
+
+/**
+ * Sets the ids for the row-level security policies. The settings end with the transaction, so they work with a transaction
+ * pooler. Without a user, no note is visible.
+ */
+export const setIds = (transaction: Transaction, tenantId: string, userId = '') =>
+  transaction.$executeRaw`
+    SELECT set_config('app.tenant_id', ${tenantId}, true), set_config('app.user_id', ${userId}, true)`;
+
+/** Runs statements in a transaction. The policies limit them to the caller's tenant and, in `project_notes`, to the user. */
+export function asCaller<T>(
+  { tenantId, userId }: Caller,
+  run: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
+  return database().$transaction(async (transaction) => {
+    await setIds(transaction, tenantId, userId);
+    return run(transaction);
+  });
+}
