@@ -1,6 +1,12 @@
 import path from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright';
-import { codeOnConsole, shownLink, signIn, signUp } from '../tests/harness/browser/browser';
+import {
+  activateNewOrganization,
+  codeOnConsole,
+  shownLink,
+  signIn,
+  signUp,
+} from '../tests/harness/browser/browser';
 import { chromiumOptions } from '../tests/harness/browser/chromium';
 import { createLocalStack, type Details } from '../tests/harness/stack';
 
@@ -39,7 +45,8 @@ const pages: Readonly<Record<string, (page: Page, consoleUrl: string) => Promise
   account: async (page) => {
     await signIn(page, EMAIL);
     await shownLink(page);
-    await page.getByRole('button', { name: 'Open user menu' }).waitFor();
+    await activateNewOrganization(page);
+    await page.getByRole('button', { name: 'Copy Tenant id' }).waitFor();
     await page.getByRole('button', { name: 'Send GET' }).click();
     await page.getByRole('region', { name: 'Response' }).waitFor();
   },

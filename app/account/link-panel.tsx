@@ -38,7 +38,8 @@ function Person() {
   );
 }
 
-function Id({ name, value }: { name: string; value: string | undefined }) {
+/** Shows an id with a button that copies it. Without a value, shows a placeholder. */
+export function Id({ name, value }: { name: string; value: string | undefined }) {
   return (
     <div className={styles['id']}>
       <dt>{name}</dt>

@@ -1,10 +1,12 @@
 import type { Metadata } from 'next';
 import { headers } from 'next/headers';
 import { redirect } from 'next/navigation';
+import { Suspense } from 'react';
 import { readVerdict } from '#lib/idp/verdict';
+import { getTenant } from '#lib/user';
 import styles from './account.module.css';
 import { ApiConsole } from './api-console';
-import { LinkPanel } from './link-panel';
+import { Id, LinkPanel } from './link-panel';
 
 export const metadata: Metadata = {
   title: 'Account',
@@ -13,9 +15,30 @@ export const metadata: Metadata = {
   robots: { index: false },
 };
 
+/** Shows the tenant id. After an error, omits it, because `LinkPanel` reports the failure. */
+async function TenantId() {
+  const tenant = await getTenant().catch(() => undefined);
+  return tenant ? <Id name="Tenant id" value={tenant.tenantId} /> : null;
+}
+
+/** Shows both ids of the active organization. */
+function Organization({ id }: { id: string }) {
+  return (
+    <section aria-labelledby="organization" className={styles['panel']}>
+      <h2 id="organization">Your organization</h2>
+      <dl className={`card ${styles['ids']}`}>
+        <Id name="Identity-provider organization id" value={id} />
+        <Suspense fallback={<Id name="Tenant id" value={undefined} />}>
+          <TenantId />
+        </Suspense>
+      </dl>
+    </section>
+  );
+}
+
 /** The account page. Redirects a visitor without a verified session to the sign-in page. */
 export default async function AccountPage() {
-  const { user } = readVerdict(await headers());
+  const { user, organization } = readVerdict(await headers());
   if (user === undefined) redirect('/sign-in?redirect_url=%2Faccount');
   return (
     <div className={`shell ${styles['account']}`}>
@@ -27,6 +50,7 @@ export default async function AccountPage() {
         </p>
       </div>
       <LinkPanel />
+      {organization ? <Organization id={organization.id} /> : null}
       <ApiConsole identityProviderUserId={user} />
     </div>
   );

@@ -1,4 +1,10 @@
-import { axeViolations, shownLink, signIn, signInNewUser } from '../harness/browser/browser';
+import {
+  activateNewOrganization,
+  axeViolations,
+  shownLink,
+  signIn,
+  signInNewUser,
+} from '../harness/browser/browser';
 import { expect, test } from '../harness/browser/test';
 
 test('The account page shows an error while the database is down, and recovers without a reload', async ({
@@ -129,4 +135,29 @@ test('The copy button of the account page copies the whole internal id and annou
   await page.getByRole('button', { name: 'Copy Internal user id' }).click();
   await page.getByRole('status').getByText('Copied: Internal user id').waitFor({ state: 'attached' });
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(userId);
+});
+
+test('The account page shows the active organization, and its tenant id unless the database is down', async ({
+  page,
+  service,
+  expectedErrors,
+}) => {
+  expectedErrors.push(/status of 500 .*\/users\/v1\/me/);
+  const shown = (term: string) => page.locator(`dt:text-is("${term}") + dd code`).innerText();
+  await service.database.proxy.treat('refuse');
+  try {
+    await signInNewUser(page, service, 'organization@example.com');
+    await page.getByRole('heading', { name: 'The service failed' }).waitFor();
+    expect(await page.getByRole('heading', { name: 'Your organization' }).count()).toBe(0);
+    await activateNewOrganization(page);
+    expect(await shown('Identity-provider organization id')).toMatch(/^org_/);
+    await expect(page.getByText('Tenant id')).toHaveCount(0);
+  } finally {
+    await service.database.proxy.treat('forward');
+  }
+  await page.reload();
+  const ids = [await shown('Tenant id'), await shown('Identity-provider organization id')];
+  const { rows } = await service.database.pool.query('SELECT * FROM tenants');
+  expect(rows.map((row) => Object.values(row))).toEqual([ids]);
+  expect(await axeViolations(page)).toEqual([]);
 });

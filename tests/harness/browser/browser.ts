@@ -81,6 +81,13 @@ export async function signInNewUser(
   return id;
 }
 
+/** Creates an organization with the provider's browser SDK, and makes it the active one of the session. */
+export async function activateNewOrganization(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Open user menu' }).waitFor();
+  await page.evaluate(`Clerk.createOrganization({ name: 'Acme' })
+    .then((organization) => Clerk.setActive({ organization }))`);
+}
+
 const Claims = z.looseObject({ iat: z.number(), nbf: z.number(), exp: z.number() });
 
 /**
