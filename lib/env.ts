@@ -92,7 +92,8 @@ export function readDatabaseUrl(value: string): ParseResult<string> {
   for (const name of ['sslrootcert', 'sslcert', 'sslkey']) {
     const file = searchParams.get(name) ?? '';
     const isSystem = name === 'sslrootcert' && file === 'system';
-    if (file !== '' && !isSystem && !existsSync(file))
+    // Without the comment in the call, a build would add all files of the project to .next/standalone.
+    if (file !== '' && !isSystem && !existsSync(/* turbopackIgnore: true */ file))
       return { problem: `must name a file that exists in its parameter ${name}` };
   }
   return { value };
