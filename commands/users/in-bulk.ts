@@ -15,56 +15,62 @@ interface Options {
   readonly retrySeconds: number;
 }
 
-/** Result for one page of users. */
-interface Page {
-  /** Numbers of users by outcome. */
-  readonly counts: Readonly<Record<string, number>>;
+/** How a command reports its steps, which are the results of one page of users each. */
+interface Report<Step> {
+  /** Lines of the summary. Each maps fields of a step, which are numbers or lists, to the words for their sum. */
+  readonly summary: ReadonlyArray<Readonly<Partial<Record<keyof Step, string>>>>;
   /** One line for each user that needs a decision of the operator. */
-  readonly problems: readonly string[];
-  /** How to continue if the run ends after this page. */
-  readonly remedy?: string;
+  readonly problems: (step: Step) => readonly string[];
+  /** Prints a problem. The default is standard error. */
+  readonly print?: (problem: string) => void;
+  /** How to continue if the run ends after this step. */
+  readonly remedy?: (step: Step) => string;
 }
 
+const sizeOf = (value: unknown) => (Array.isArray(value) ? value.length : Number(value));
+
 /**
- * Runs a command that reads users page by page. Shows the progress, and prints the problems with `print`. Then prints a line with
- * the sums for each list of outcomes in `summary`. The first outcome of a list is the number of all users. An error ends the run
- * early, and is printed with a remedy. Returns 1 after a problem or an error.
+ * Runs a command that reads users page by page. Shows the progress, and prints the problems and the summary. An error ends the
+ * run early, and is printed with a remedy. Returns 1 after a problem or an error.
  */
-async function runInBulk(
-  summary: readonly (readonly string[])[],
+async function runInBulk<Step extends object>(
   { retrySeconds }: Options,
-  readPages: (retryOptions: RetryOptions) => AsyncIterable<Page>,
-  print?: (problem: string) => void,
+  readSteps: (retryOptions: RetryOptions) => AsyncIterable<Step>,
+  { summary, problems, print, remedy }: Report<Step>,
 ): Promise<ExitCode> {
   parseEnvironmentSubset(VARIABLES);
   const { at, say, end, retryOptions } = showProgress('users', retrySeconds);
   const sums = new Map<string, number>();
-  const sumOf = (outcome = '') => sums.get(outcome) ?? 0;
-  let remedy = 'Run the same command again';
+  const sumOf = (field = '') => sums.get(field) ?? 0;
+  let continueWith = 'Run the same command again';
   let exitCode: ExitCode = 0;
   let isComplete = false;
   try {
-    for await (const page of readPages(retryOptions)) {
-      for (const [outcome, count] of Object.entries(page.counts)) sums.set(outcome, sumOf(outcome) + count);
-      for (const problem of page.problems) (print ?? say)(problem);
-      if (page.problems.length > 0) exitCode = 1;
-      remedy = page.remedy ?? remedy;
-      const done = summary.reduce((sum, [first]) => sum + sumOf(first), 0);
-      at(done, page.remedy && `. ${page.remedy}`);
+    for await (const step of readSteps(retryOptions)) {
+      for (const [field, value] of Object.entries(step)) sums.set(field, sumOf(field) + sizeOf(value));
+      for (const problem of problems(step)) {
+        (print ?? say)(problem);
+        exitCode = 1;
+      }
+      continueWith = remedy?.(step) ?? continueWith;
+      const done = summary.reduce((sum, line) => sum + sumOf(Object.keys(line)[0]), 0);
+      at(done, remedy && `. ${continueWith}`);
     }
     isComplete = true;
   } catch (error) {
     say(`Stopped early: ${safeMessage(error)}`);
   }
   end();
-  for (const outcomes of summary)
-    process.stdout.write(`${outcomes.map((outcome) => `${sumOf(outcome)} ${outcome}`).join(', ')}\n`);
+  for (const line of summary) {
+    const parts = Object.entries(line).map(([field, words]) => `${sumOf(field)} ${words}`);
+    process.stdout.write(`${parts.join(', ')}\n`);
+  }
   if (isComplete) return exitCode;
-  process.stderr.write(`${remedy}\n`);
+  process.stderr.write(`${continueWith}\n`);
   return 1;
 }
 
-const describe = ({ id, outcome, reason = '' }: UserResult) =>
+const describe = (outcome: string, { id, reason = '' }: Pick<UserResult, 'id' | 'reason'>) =>
   `${outcome}: ${shown(id).slice(0, 80)}: ${reason}`;
 
 /** `npm run users -- backfill` */
@@ -73,69 +79,51 @@ export async function backfillUsers(
 ): Promise<ExitCode> {
   const replay = options.replay ? events['user.updated'] : undefined;
   if (options.replay && !replay) throw new UsageError('events/index.ts has no handler of user.updated.');
-  const linked = options.dryRun ? 'to link' : 'linked';
-  const summary = ['seen', linked, 'already linked', 'forgotten', 'failed'];
-  return runInBulk([summary], options, async function* (retryOptions) {
-    for await (const { failed, continueSince, ...step } of backfill({ ...options, replay, retryOptions })) {
-      const { seen, alreadyLinked, forgotten } = step;
-      const continueWith = `${replay ? '--replay ' : ''}--since ${continueSince.toISOString()}`;
-      yield {
-        counts: {
-          seen,
-          [linked]: step.linked,
-          'already linked': alreadyLinked,
-          forgotten,
-          failed: failed.length,
-        },
-        problems: failed.map((user) => describe({ ...user, outcome: 'failed' })),
-        remedy: `To continue: npm run users -- backfill ${continueWith}`,
-      };
-    }
+  const [linked, alreadyLinked] = [options.dryRun ? 'to link' : 'linked', 'already linked'];
+  return runInBulk(options, (retryOptions) => backfill({ ...options, replay, retryOptions }), {
+    summary: [{ seen: 'seen', linked, alreadyLinked, forgotten: 'forgotten', failed: 'failed' }],
+    problems: ({ failed }) => failed.map((user) => describe('failed', user)),
+    remedy: ({ continueSince }) =>
+      `To continue: npm run users -- backfill ${replay ? '--replay ' : ''}--since ${continueSince.toISOString()}`,
   });
 }
 
 /** `npm run users -- check` */
-export function checkUsers(options: Options & { readonly ids?: boolean }): Promise<ExitCode> {
-  const summary = [
-    ['users at the provider', 'of them not linked', 'forgotten'],
-    ['rows', 'of them not at the provider'],
-  ];
-  const print = (line: string) => void (options.ids && process.stdout.write(`${line}\n`));
-  async function* readPages(retryOptions: RetryOptions) {
-    for await (const { providerUsers, rows, forgotten, notLinked, notAtProvider } of reconcile(
-      retryOptions,
-    )) {
-      const [missing, gone] = [notLinked.length, notAtProvider.length];
-      yield {
-        counts: {
-          ...{ 'users at the provider': providerUsers, 'of them not linked': missing, forgotten },
-          ...{ rows, 'of them not at the provider': gone },
-        },
-        problems: [
-          ...notLinked.map((id) => `not linked: ${shown(id)}`),
-          ...notAtProvider.map(
-            ({ userId, ...link }) => `not at the provider: ${shown(link.identityProviderUserId)} (${userId})`,
-          ),
-        ],
-      };
-    }
-  }
-  return runInBulk(summary, options, readPages, print);
-}
+export const checkUsers = (options: Options & { readonly ids?: boolean }): Promise<ExitCode> =>
+  runInBulk(options, reconcile, {
+    summary: [
+      { providerUsers: 'users at the provider', notLinked: 'of them not linked', forgotten: 'forgotten' },
+      { rows: 'rows', notAtProvider: 'of them not at the provider' },
+    ],
+    problems: ({ notLinked, notAtProvider }) => [
+      ...notLinked.map((id) => `not linked: ${shown(id)}`),
+      ...notAtProvider.map(
+        ({ userId, ...link }) => `not at the provider: ${shown(link.identityProviderUserId)} (${userId})`,
+      ),
+    ],
+    print: (line) => void (options.ids && process.stdout.write(`${line}\n`)),
+  });
 
 /** Runs `adopt` or `publish`. A result with a reason is a problem. */
 const runWithResults = (
   outcomes: readonly string[],
   options: Options,
   run: typeof adopt | typeof publish,
-): Promise<ExitCode> =>
-  runInBulk([['seen', ...outcomes]], options, async function* (retryOptions) {
-    for await (const results of run(retryOptions, options.dryRun)) {
-      const counts: Record<string, number> = { seen: results.length };
-      for (const { outcome } of results) counts[outcome] = (counts[outcome] ?? 0) + 1;
-      yield { counts, problems: results.filter(({ reason }) => reason !== undefined).map(describe) };
-    }
+): Promise<ExitCode> => {
+  const words = ['seen', ...outcomes];
+  const readSteps = async function* (retryOptions: RetryOptions) {
+    for await (const seen of run(retryOptions, options.dryRun))
+      yield {
+        seen,
+        ...Object.fromEntries(outcomes.map((each) => [each, seen.filter(({ outcome }) => outcome === each)])),
+      };
+  };
+  return runInBulk(options, readSteps, {
+    summary: [Object.fromEntries(words.map((word) => [word, word]))],
+    problems: ({ seen }) =>
+      seen.flatMap((user) => (user.reason === undefined ? [] : [describe(user.outcome, user)])),
   });
+};
 
 /** `npm run users -- adopt` */
 export const adoptUsers = (options: Options): Promise<ExitCode> =>
