@@ -3,17 +3,21 @@ import { isIdentityProviderUserId, parseActor } from '../api/input';
 import { HttpError } from '../http/error';
 import { extractCredential } from './credential';
 
+/** The active organization of a session, and the user's role in it. */
+export type ActiveOrganization = Readonly<Record<'id' | 'role', string>>;
+
 /**
  * Returns the user of the session that `clerkMiddleware` verified. Returns no user for an id that a database cannot store
  * exactly. Throws if the middleware did not run for the request.
  */
 export async function readVerdict(_headers: unknown) {
-  const { userId, sessionId, sessionClaims } = await auth();
+  const { userId, sessionId, sessionClaims, orgId: id, orgRole: role } = await auth();
   if (!userId || !sessionId) return { user: undefined, reason: 'signed-out' };
   if (!isIdentityProviderUserId(userId)) return { user: undefined, reason: 'no-user-id' };
   const actor = parseActor(sessionClaims?.act);
   if (actor === null) return { user: undefined, reason: 'malformed' };
-  return { user: userId, issuedAt: sessionClaims?.iat, actor };
+  const organization = isIdentityProviderUserId(id) && typeof role === 'string' ? { id, role } : undefined;
+  return { user: userId, issuedAt: sessionClaims?.iat, actor, organization };
 }
 
 /** Throws an HttpError 401 if another site made the browser send the session cookies. A bearer token is not affected. */

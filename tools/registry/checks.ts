@@ -274,6 +274,26 @@ export const OWN_TABLE: Checks = {
     assert.equal((await host.database.query(trials, [row?.id])).rows.length, 1);
   },
 
+  async 'Ten concurrent first requests of an organization leave one row, and a rejected user none. Without an organization, the response is a 403'(
+    host,
+  ) {
+    const { app, idp, database, slash } = host;
+    const tenant = (id?: string, user = createUser(idp).id) => {
+      const token = tokenFor(idp, user, { o: id && { id, rol: 'admin' } });
+      return send(`${app}/users/v1/tenant${slash}`, { headers: bearer(token) });
+    };
+    assert.equal((await tenant()).status, 403);
+    assert.equal((await tenant('org_c', randomUUID())).status, 401);
+    await database.query(`BEGIN; INSERT INTO "Organization" VALUES (0, 'org_a', 'A')`);
+    const responses = Promise.all(Array.from({ length: 10 }, () => tenant('org_a')));
+    await waitForLocks(host);
+    await database.query('ROLLBACK');
+    const bodies = [...(await responses), await tenant('org_b')].map(({ body }) => body);
+    const { rows } = await database.query('SELECT id::text FROM "Organization" ORDER BY id');
+    assert.deepEqual(new Set(Rows.parse(bodies).map(({ id }) => id)), new Set(rows.map(({ id }) => id)));
+    assert.equal(rows.length, 2);
+  },
+
   async 'The application serves the script of the provider'({ app }) {
     const script = `${app}/__clerk/npm/@clerk/clerk-js@6/dist/clerk.browser.js`;
     assert.equal((await send(script)).status, 200);

@@ -63,9 +63,16 @@ export const HOSTS: readonly Host[] = [
 model Trial {
   userId Int @id
 }
+
+model Organization {
+  id      Int    @id @default(autoincrement())
+  clerkId String @unique
+  name    String
+}
 `,
     sql: `CREATE TABLE "User" (id SERIAL PRIMARY KEY, email TEXT NOT NULL UNIQUE, "clerkId" TEXT UNIQUE);
-      CREATE TABLE "Trial" ("userId" INT PRIMARY KEY)`,
+      CREATE TABLE "Trial" ("userId" INT PRIMARY KEY);
+      CREATE TABLE "Organization" (id SERIAL PRIMARY KEY, "clerkId" TEXT NOT NULL UNIQUE, name TEXT NOT NULL)`,
     table: {
       name: '"User"',
       id: 'id',
@@ -224,6 +231,13 @@ export async function POST(request: NextRequest) {
 }
 `;
 
+/** Code of a route for the members of an organization. */
+const TENANT_ROUTE = `import { guardTenant } from '~/lib/identity-link/guard-tenant';
+import { getTenant } from '~/lib/identity-link/tenant';
+
+export const GET = guardTenant(async () => Response.json({ id: (await getTenant())?.tenantId }));
+`;
+
 /** Makes the manual edits of docs/existing-app.md, and writes the files that the guide shows, and files of the host. */
 export function editApplication(folder: string, application: Application, { table }: Host): void {
   const { root, middleware } = application;
@@ -232,7 +246,7 @@ export function editApplication(folder: string, application: Application, { tabl
   for (const [, indent = '', file = '', code = ''] of GUIDE.matchAll(
     /^( *)```tsx?\n *\/\/ (\S+)\n(.*?)^ *```$/gms,
   ))
-    files[file] = code
+    files[file] = `${files[file] ?? ''}${code}`
       .replaceAll(new RegExp(`^${indent}`, 'gm'), '')
       .replaceAll("'@/", `'${aliasOf(root)}`)
       .replace('withIdentityLink()', () => `withIdentityLink(${application.arguments})`);
@@ -244,6 +258,7 @@ export function editApplication(folder: string, application: Application, { tabl
     ...(table.isOwn && {
       'lib/identity-link.config.ts': configuration,
       [`app${OWN_WEBHOOK}/route.ts`]: WEBHOOK_ROUTE,
+      'app/users/v1/tenant/route.ts': TENANT_ROUTE,
     }),
   });
 }

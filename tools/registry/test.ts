@@ -31,9 +31,11 @@ const COMMIT =
 const MAKE_OLD = 'find . -path "*/lib/identity-link/*.ts" -exec sed -i "1i // an older version" {} +';
 const USE_CLIENT = `sed -i "s|{ prisma } from './prisma'|{ database as prisma } from './index'|" identity-link.ts`;
 
-/** Returns a command with the items of an application. The guide mentions one of them only in its text. */
-const withItems = (command: string, leavesOut: string) =>
-  command.replace(`,${leavesOut}`, '').replace(',-guard', ',-guard,-register');
+/** Returns a command with the items of an application. The guide mentions some of them only in its text. */
+const withItems = (command: string, leavesOut: string, { table }: Host) =>
+  command
+    .replace(`,${leavesOut}`, '')
+    .replace(',-guard', `,-guard,-register${table.isOwn ? ',-tenants' : ''}`);
 
 /** Runs the commands of the guide and makes its edits, up to the production builds. Throws if an upgrade changes other files. */
 async function install(folder: string, host: Host, env: NodeJS.ProcessEnv): Promise<void> {
@@ -47,7 +49,7 @@ async function install(folder: string, host: Host, env: NodeJS.ProcessEnv): Prom
       await run(application, path.join(folder, application.folder));
   };
   await inEachApplication(async ({ leavesOut }, its) => {
-    for (const command of inApplication) await step(withItems(command, leavesOut), its, env);
+    for (const command of inApplication) await step(withItems(command, leavesOut, host), its, env);
   });
   for (const command of inDatabase) await step(command, database, env);
   await inEachApplication(async (application, its) => editApplication(its, application, host));
@@ -58,7 +60,7 @@ async function install(folder: string, host: Host, env: NodeJS.ProcessEnv): Prom
     await step(MAKE_OLD, its, env);
     // The guide gives the path of an application that is not in a monorepo.
     const command = upgrade.replaceAll(/(?<=cd |overwrite )(?=\.\.)/g, isMonorepo ? '../../' : '');
-    await step(withItems(command, leavesOut), its, env);
+    await step(withItems(command, leavesOut, host), its, env);
   });
   const { text } = await output('git status --porcelain', folder, env);
   if (text !== '') throw new Error('An upgrade left an old file, or changed a file of the host.');
