@@ -166,15 +166,15 @@ async function checkHeaders(origin: string): Promise<string> {
   warn(message, 'Check that no proxy or platform setting changes the headers');
 }
 
-/** Checks the document that leads an OAuth client to the provider, if the service accepts access tokens. */
+/** Checks the document that leads an OAuth client to the provider. Without an audience, it must not exist. */
 async function checkOAuthMetadata(origin: string): Promise<string> {
   const { IDP_OAUTH_AUDIENCE: audience } = validVariables(z.pick(variables, { IDP_OAUTH_AUDIENCE: true }));
-  if (audience === undefined) skip('IDP_OAUTH_AUDIENCE is not set');
   const response = await request(origin, '/.well-known/oauth-protected-resource');
-  if (response.status === 200 && response.body['resource'] === audience)
-    return 'OAuth clients find the metadata';
+  const status = audience === undefined ? 404 : 200;
+  if (response.status === status && response.body['resource'] === audience)
+    return audience === undefined ? 'accepts no OAuth access tokens' : 'OAuth clients find the metadata';
   fail(
-    `the metadata for OAuth clients gets ${unlike(200, response)}`,
+    `the metadata for OAuth clients gets ${unlike(status, response)}`,
     'Set IDP_OAUTH_AUDIENCE of the deployment to the same value',
   );
 }
