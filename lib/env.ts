@@ -89,11 +89,13 @@ export function readDatabaseUrl(value: string): ParseResult<string> {
     return { problem: 'must be a postgresql:// URL with a host' };
   if ((searchParams.get('schema') ?? 'public') !== 'public')
     return { problem: 'must not name a schema, because the tables of the service are in the schema public' };
-  for (const name of ['sslrootcert', 'sslcert', 'sslkey']) {
-    const file = searchParams.get(name) ?? '';
-    const isSystem = name === 'sslrootcert' && file === 'system';
+  const usesSystem = SYSTEM_CERTIFICATES.test(value);
+  for (const name of usesSystem ? ['sslcert', 'sslkey'] : ['sslrootcert', 'sslcert', 'sslkey']) {
+    const file = searchParams.get(name);
+    if (!file) continue;
+    if (usesSystem) return { problem: `must not have the parameter ${name} with sslrootcert=system` };
     // Without the comment in the call, a build would add all files of the project to .next/standalone.
-    if (file !== '' && !isSystem && !existsSync(/* turbopackIgnore: true */ file))
+    if (!existsSync(/* turbopackIgnore: true */ file))
       return { problem: `must name a file that exists in its parameter ${name}` };
   }
   return { value };

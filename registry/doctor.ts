@@ -213,9 +213,11 @@ async function checkLinks() {
       if (ownWebhook) throw notTried('your own route may send emails. Create a user in Clerk instead.');
       if (!isInstalled(WEBHOOK)) throw notTried('it is not installed here.');
       await remove();
+      const before = await users().count({ where: row });
       const { status } = await deliver(user);
       if (status === 400) throw new Finding('the application has another signing secret than this command.');
       if (status !== 200) throw new Finding(`${status} instead of 200.`, 'The log has the error.');
+      if (before) return '(it existed before)';
       if (!(await users().count({ where: row })))
         throw new Finding('the application has another database than this command.');
     });

@@ -49,6 +49,7 @@ async function runInBulk<Step extends object>(
     for await (const step of readSteps(retryOptions)) {
       for (const [field, value] of Object.entries(step)) sums.set(field, sumOf(field) + sizeOf(value));
       for (const problem of problems(step)) {
+        end();
         (print ?? say)(problem);
         exitCode = 1;
       }

@@ -7,14 +7,14 @@ const FILES = (process.env['APP_FILES'] ?? '')
   .filter(Boolean)
   .map((line) => {
     const [kind, pattern] = line.split(' ');
-    return { isRoute: kind === 'route', path: new RegExp(`^${pattern}/?$`) };
+    return { isRoute: kind === 'route', path: new RegExp(`^${pattern}/?$`, 's') };
   });
 
 /**
  * Paths without a file that belong to the API: a version segment, as in `/users/v1/me`, the health checks, the OpenAPI document
  * and well-known addresses. Below `/__clerk`, the local stack proxies the provider's own API.
  */
-const API = /^(?!\/__clerk\/).*\/v\d+(?:\/|$)|^\/(?:health|\.well-known)\/|^\/openapi\.json\/?$/;
+const API = /^(?!\/__clerk\/).*\/v\d+(?:\/|$)|^\/(?:health|\.well-known)\/|^\/openapi\.json\/?$/s;
 
 /**
  * Returns true for paths of the API, whose responses are JSON. Every other path is a page. If app/ has a file for the path, its

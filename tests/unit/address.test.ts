@@ -29,13 +29,22 @@ test('The first file of app/ that matches a path decides whether isApi() returns
     'route /plain',
     'page /docs(?:/.+)?',
     'route /([^/]+)/v1/notes',
+    'route /files/(.+)',
     'page ',
   ];
   vi.stubEnv('APP_FILES', files.join('\n'));
   vi.resetModules();
   const address = await import('#lib/http/address');
   vi.unstubAllEnvs();
-  const api = ['/projects/v1/list', '/plain', '/plain/', '/acme/v1/notes', '/unknown/v1', '/health/x'];
+  const api = [
+    '/projects/v1/list',
+    '/plain',
+    '/plain/',
+    '/acme/v1/notes',
+    '/unknown/v1',
+    '/health/x',
+    '/files/a%0Ab',
+  ];
   const pages = [
     '/projects/v1/edit',
     '/p/v1',
@@ -43,6 +52,7 @@ test('The first file of app/ that matches a path decides whether isApi() returns
     '/docs',
     '/docs/v1/notes',
     '/docs/v1/%C3%BC',
+    '/docs/v1/%0Ax',
     '/',
     '/unknown',
   ];

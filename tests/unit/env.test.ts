@@ -168,6 +168,11 @@ const INVALID: [name: string, problem: string, ...values: string[]][] = [
   ],
   ['DATABASE_URL', 'must name a file that exists in its parameter sslkey', 'postgresql://h/db?sslkey=system'],
   [
+    'DATABASE_URL',
+    'must not have the parameter sslcert with sslrootcert=system',
+    'postgresql://h/db?sslrootcert=system&sslcert=package.json',
+  ],
+  [
     'KV_REST_API_URL',
     'must be an https:// or http:// URL',
     ...['x', 'redis://localhost', 'xhttps://store.example'],
