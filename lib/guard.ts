@@ -1,7 +1,7 @@
 import type { NextRequest } from 'next/server';
 import type { AuthenticatedContext } from './api/schemas';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
-import { readVerdict, rejectPage } from './idp/verdict';
+import { checkCookieOrigin, readVerdict } from './idp/verdict';
 import { addLogFields, withSpan } from './log';
 import { resolveUserId } from './user-id';
 
@@ -46,7 +46,7 @@ export function guardWith<T, C extends RouteContext>(
 ): RouteHandler<C> {
   return route(async (request, context) => {
     if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
-    rejectPage(request.headers);
+    checkCookieOrigin(request.headers);
     const caller = await resolve(request.headers);
     // Costs less than an error, which has a stack.
     if (caller === undefined) return json({ message: 'Unauthorized' }, 401);

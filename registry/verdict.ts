@@ -21,7 +21,7 @@ export async function readVerdict(_headers: unknown) {
 }
 
 /** Throws an HttpError 401 if another site made the browser send the session cookies. A bearer token is not affected. */
-export function rejectPage(headers: Headers): void {
+export function checkCookieOrigin(headers: Headers): void {
   const isCrossSite = headers.get('sec-fetch-site') === 'cross-site';
   if (isCrossSite && extractCredential('GET', headers, []) === 'foreign-cookie')
     throw new HttpError(401, 'Unauthorized');

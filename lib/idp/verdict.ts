@@ -78,10 +78,10 @@ export function readVerdict(headers: Pick<Headers, 'get'>): Verdict {
 }
 
 /**
- * Throws if the middleware treated the path of a guarded route as a page, so that the route responds with a 500, because the
- * origin of a page's cookies is not checked. This happens to a new file under `next dev`.
+ * Throws if the middleware did not check the origin of the cookies, because it treated the path of a guarded route as a page.
+ * This happens to a new file under `next dev`, whose route then responds with a 500.
  */
-export function rejectPage(headers: Pick<Headers, 'get'>): void {
+export function checkCookieOrigin(headers: Pick<Headers, 'get'>): void {
   if (headers.get(PAGE_PATH) !== null)
     throw new Error('The middleware does not know this route. Restart `npm run dev`.');
 }
