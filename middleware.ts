@@ -79,7 +79,7 @@ const handle: NextMiddleware = async (request, event) => {
   if (isProxy() && nextUrl.pathname.startsWith('/__clerk/')) return pages(request, event);
   const rejectedAction = await rejectedActionStatus(request);
   if (rejectedAction) return respond(request, rejectedAction);
-  return pageResponse(pages, request, event);
+  return (await pageResponse(pages, request, event)) ?? respond(request, 503);
 };
 
 /**

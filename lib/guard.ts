@@ -1,5 +1,6 @@
 import type { NextRequest } from 'next/server';
 import type { AuthenticatedContext } from './api/schemas';
+import { HttpError } from './http/error';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
 import { checkCookieOrigin, readVerdict } from './idp/verdict';
 import { addLogFields, withSpan } from './log';
@@ -14,6 +15,8 @@ async function contextOf(verdict: Verdict): Promise<AuthenticatedContext | undef
   if (user !== undefined && userId !== undefined)
     return Object.freeze({ isAuthenticated: true, userId, identityProviderUserId: user });
   addLogFields({ reason: ('reason' in verdict && verdict.reason) || 'forgotten' });
+  if ('isUnchecked' in verdict && verdict.isUnchecked)
+    throw new HttpError(503, 'Service Unavailable', { 'retry-after': '1' });
   return undefined;
 }
 
@@ -58,7 +61,7 @@ export function guardWith<T, C extends RouteContext>(
  * Creates a route whose handler runs only for a verified session, with a context that contains both ids of the user.
  *
  * Without a session, the response is a 401 `{"message": "Unauthorized"}`, before any call to the cache or the database. A
- * forgotten user gets the same 401. A database failure is a 500. A cache failure has no effect. An OPTIONS request gets a 204,
+ * forgotten user gets the same 401. If the session could not be checked, the response is a 503. A database failure is a 500. A cache failure has no effect. An OPTIONS request gets a 204,
  * and the handler does not run. A route that handles preflight requests exports its own OPTIONS handler.
  */
 export const guard = <C extends RouteContext>(

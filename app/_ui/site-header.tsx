@@ -1,14 +1,17 @@
+import { headers } from 'next/headers';
 import Link from 'next/link';
 import { mailsOnConsole } from '#lib/idp/browser-settings';
+import { readVerdict } from '#lib/idp/verdict';
 import { AccountMenu } from './account-menu';
 import { Mark } from './mark';
 import styles from './ui.module.css';
 
 /**
- * The header in the root layout. On the local stack (`npm run dev`), the header links to the console, a web page of the
+ * The header in the root layout. Has no account menu if the session could not be checked. On the local stack (`npm run dev`), the header links to the console, a web page of the
  * identity provider's emulator.
  */
-export function SiteHeader() {
+export async function SiteHeader() {
+  const { isUnchecked } = readVerdict(await headers());
   const consoleAddress = mailsOnConsole();
   return (
     <header>
@@ -28,7 +31,7 @@ export function SiteHeader() {
             </a>
           ) : null}
         </nav>
-        <AccountMenu />
+        {isUnchecked ? null : <AccountMenu />}
       </div>
     </header>
   );

@@ -50,6 +50,7 @@ const REJECTIONS = {
   413: 'Payload too large',
   431: 'Request header fields too large',
   500: 'Internal Server Error',
+  503: 'Service Unavailable',
 } as const;
 
 /** Logs a request that reaches no route, without its address, and returns the headers and the body of the response. */

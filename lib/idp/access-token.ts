@@ -4,7 +4,7 @@ import { isIdentityProviderUserId } from '../api/input';
 import { environment } from '../env';
 import { parseJson } from '../http/body';
 import { rateLimitedWarning } from '../log';
-import type { Verdict } from './verdict';
+import { rejectedVerdict, type Verdict } from './verdict';
 
 /** Types in the header of an access token (RFC 9068, 2.1). */
 const TYPES = ['at+jwt', 'application/at+jwt'];
@@ -20,11 +20,12 @@ const SdkError = z.object({ reason: z.string() });
 
 const warn = rateLimitedWarning('IDP_OAUTH_AUDIENCE is not set: access tokens are rejected');
 
+/** Decodes the part of a JWT at this index. Does not verify the JWT. */
+const decode = (jwt: string, index: 0 | 1): unknown =>
+  parseJson(Buffer.from(jwt.split('.')[index] ?? '', 'base64url').toString());
+
 /** Returns true if the header of a JWT says that it is an OAuth access token. Does not verify the JWT. */
-export function isAccessToken(jwt: string): boolean {
-  const [header = ''] = jwt.split('.', 1);
-  return Header.safeParse(parseJson(Buffer.from(header, 'base64url').toString())).success;
-}
+export const isAccessToken = (jwt: string): boolean => Header.safeParse(decode(jwt, 0)).success;
 
 /**
  * Verifies an access token. The verdict has only a reason if the token is invalid, belongs to no user or has another audience.
@@ -37,17 +38,18 @@ export async function verifyAccessToken(jwt: string): Promise<Verdict> {
     warn();
     return { reason: 'access-token' };
   }
+  const { data: claims } = Claims.safeParse(decode(jwt, 1));
+  if (claims === undefined) return { reason: 'malformed' };
+  // The SDK's own check accepts a token without an audience.
+  if (![claims.aud].flat().includes(audience)) return { reason: 'audience' };
   const remote = CLERK_API_URL ? { apiUrl: CLERK_API_URL } : {};
   const key = jwtKey ? { jwtKey } : { secretKey: IDP_SECRET_KEY, ...remote };
   try {
-    const { data } = Claims.safeParse(await verifyToken(jwt, { ...key, headerType: TYPES }));
-    if (data === undefined) return { reason: 'malformed' };
-    // The SDK's own check accepts a token without an audience.
-    if (![data.aud].flat().includes(audience)) return { reason: 'audience' };
-    const { sub: user, client_id: clientId, scope, exp: expiresAt } = data;
-    const accessToken = { user, clientId, scopes: scope.split(' ').filter(Boolean) };
-    return { reason: 'access-token', expiresAt, accessToken };
+    await verifyToken(jwt, { ...key, headerType: TYPES });
   } catch (error) {
-    return { reason: SdkError.safeParse(error).data?.reason ?? 'unexpected-error' };
+    return rejectedVerdict(SdkError.safeParse(error).data?.reason ?? 'unexpected-error');
   }
+  const { sub: user, client_id: clientId, scope, exp: expiresAt } = claims;
+  const accessToken = { user, clientId, scopes: scope.split(' ').filter(Boolean) };
+  return { reason: 'access-token', expiresAt, accessToken };
 }

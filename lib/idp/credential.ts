@@ -1,3 +1,6 @@
+/** Reasons of the SDK that do not concern the credential: it could not get the public keys. */
+export const WITHOUT_KEYS = /^(?:jwk-(?!kid-mismatch)|secret-key-invalid|unexpected-error)/;
+
 /** The header that authenticates an API request. */
 export interface Credential {
   readonly header: 'authorization' | 'cookie';

@@ -1,11 +1,12 @@
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { withTimeout } from '../concurrency/attempts';
+import { environment } from '../env';
 import { describeError } from '../errors/describe-error';
 import { withoutDefaultPort } from '../http/address';
 import { dropInvalidRouterState } from '../http/router-state';
 import { rateLimitedWarning } from '../log';
 import { clientHeaders, cookieHeader, parseCookies } from './credential';
-import { PAGE_PATH } from './verdict';
+import { PAGE_PATH, rejectedVerdict, signVerdict, VERDICT } from './verdict';
 
 /** Time limit of the SDK, which calls the provider to exchange the nonce of a handshake for cookies. */
 const SDK_MS = 3_000;
@@ -66,24 +67,40 @@ const setsCookies = ({ headers }: Response) =>
 
 /**
  * Returns the response of the SDK's middleware to a page request. The SDK may redirect the browser to the provider to renew the
- * session (a handshake). If the SDK fails, takes longer than 3 s or gets no cookies for a nonce, the page is served without a
- * session, because a second handshake could redirect the browser forever.
+ * session (a handshake). If the SDK fails or gets no cookies for a nonce, the page is served without a session, because a second
+ * handshake could redirect the browser forever.
+ *
+ * If the session could not be checked, the response is a 503 that shows app/unavailable in place of the page. For a server
+ * action, it is undefined. With IDP_JWT_KEY, the SDK waits for the provider only to exchange a nonce.
  */
 export async function pageResponse(
   sdk: NextMiddleware,
   given: NextRequest,
   event: NextFetchEvent,
-): Promise<Response> {
+): Promise<Response | undefined> {
   const request = sanitize(given);
   const hasNonce = request.nextUrl.searchParams.has(NONCE) || request.cookies.has(NONCE);
-  const response = await withTimeout(SDK_MS, Promise.resolve(sdk(request, event))).catch((error) => {
+  const working = Promise.resolve(sdk(request, event));
+  const waitsForProvider = hasNonce || environment().IDP_JWT_KEY === undefined;
+  let isUnchecked = false;
+  const response = await (waitsForProvider ? withTimeout(SDK_MS, working) : working).catch((error) => {
+    isUnchecked = error.name === 'TimeoutError';
     warn({ error: describeError(error) });
   });
-  const isUsable = response && (!hasNonce || setsCookies(response));
+  const reason = response?.headers.get('x-clerk-auth-reason');
+  isUnchecked ||= Boolean(reason && rejectedVerdict(reason).isUnchecked);
+  if (isUnchecked && request.method === 'POST') return undefined;
+  const isUsable = response && !isUnchecked && (!hasNonce || setsCookies(response));
   const page = (isUsable ? response : await sdk(withoutSession(request), event)) ?? NextResponse.next();
   // These headers would show the client the reason of the SDK and the address of the page.
   for (const name of ['status', 'reason', 'message']) page.headers.delete(`x-clerk-auth-${name}`);
   if (page.headers.has('x-middleware-rewrite')) page.headers.set('x-middleware-next', '1');
   page.headers.delete('x-middleware-rewrite');
-  return page;
+  if (!isUnchecked) return page;
+  const verdict = { reason: reason || 'not-verified', isUnchecked };
+  page.headers.set(`x-middleware-request-${VERDICT}`, signVerdict(verdict));
+  page.headers.delete('x-middleware-next');
+  page.headers.set('x-middleware-rewrite', new URL('/unavailable', request.url).href);
+  page.headers.set('retry-after', '1');
+  return new Response(null, { status: 503, headers: page.headers });
 }

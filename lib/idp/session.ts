@@ -3,13 +3,11 @@ import { LRUCache } from 'lru-cache';
 import { type NextFetchEvent, type NextMiddleware, NextRequest } from 'next/server';
 import { withTimeout } from '../concurrency/attempts';
 import { environment } from '../env';
-import { describeError } from '../errors/describe-error';
-import { rateLimitedWarning } from '../log';
 import { isAccessToken, verifyAccessToken } from './access-token';
 import { type Credential, extractCredential, type NoCredential } from './credential';
-import { readVerdict, signVerdict, VERDICT, type Verdict } from './verdict';
+import { readVerdict, rejectedVerdict, signVerdict, VERDICT, type Verdict } from './verdict';
 
-/** Time limit of a verification. Without IDP_JWT_KEY, the SDK gets the public keys from the provider. */
+/** Time limit of a verification without IDP_JWT_KEY, for which the SDK gets the public keys from the provider. */
 const VERIFY_MS = 4_000;
 const MAX_AGE_MS = 60_000;
 const MAX_SESSIONS = 5_000;
@@ -19,22 +17,11 @@ type AuthState = ReadonlyArray<readonly [name: string, value: string]>;
 
 /** The middleware response headers that Next.js turns into these request headers. */
 const FORWARDED = /^x-middleware-request-(x-clerk-auth-(?:status|token|signature)|x-identity-link-verdict)$/;
-/** The SDK's reason for a rejection. Other text is not logged, because it might contain a part of the request. */
-const REASON = /^[a-z-]{1,100}$/;
 
 const signedOut = (verdict: Verdict): AuthState => [
   ['x-clerk-auth-status', 'signed-out'],
   [VERDICT, signVerdict(verdict)],
 ];
-
-const warn = rateLimitedWarning('credential not verified');
-
-/** Returns the SDK's reason for a rejection. Logs a warning if the SDK could not get the public keys. */
-function checkReason(word: string | null | undefined): string {
-  const reason = word && REASON.test(word) ? word : 'not-verified';
-  if (/^(?:jwk-(?!kid-mismatch)|unexpected-error)/.test(reason)) warn({ reason });
-  return reason;
-}
 
 /** Returns the auth state in a response of the SDK's middleware. */
 function authStateIn({ headers }: Response): AuthState {
@@ -43,7 +30,7 @@ function authStateIn({ headers }: Response): AuthState {
     return forwarded === undefined ? [] : [[forwarded, value] as const];
   });
   if (state.some(([name, value]) => name === 'x-clerk-auth-status' && value === 'signed-in')) return state;
-  return signedOut({ reason: checkReason(headers.get('x-clerk-auth-reason')) });
+  return signedOut(rejectedVerdict(headers.get('x-clerk-auth-reason')));
 }
 
 /** Returns when a verified token expires, in milliseconds since 1970. Returns 0 without one. */
@@ -71,21 +58,18 @@ export function authenticator(sdk: NextMiddleware) {
 
   async function verify(request: NextRequest, { header, value }: Credential, event: NextFetchEvent) {
     const token = header === 'authorization' ? value.replace('Bearer ', '') : '';
-    if (isAccessToken(token)) {
-      const verdict = await withTimeout(VERIFY_MS, verifyAccessToken(token));
-      return signedOut({ ...verdict, reason: checkReason(verdict.reason) });
-    }
+    if (isAccessToken(token)) return signedOut(await verifyAccessToken(token));
     const { origin, pathname } = request.nextUrl;
     const headers = { 'sec-fetch-dest': 'empty', [header]: value };
     const view = new NextRequest(new URL(pathname, origin), { method: request.method, headers });
-    const response = await withTimeout(VERIFY_MS, Promise.resolve(sdk(view, event)));
+    const response = await sdk(view, event);
     if (!response) throw new Error('The SDK supplied no auth state');
     return authStateIn(response);
   }
 
   return async (request: NextRequest, headers: Headers, event: NextFetchEvent): Promise<AuthState> => {
-    const parties = environment().IDP_AUTHORIZED_PARTIES ?? [];
-    const credential = extractCredential(request.method, headers, parties);
+    const { IDP_JWT_KEY, IDP_AUTHORIZED_PARTIES = [] } = environment();
+    const credential = extractCredential(request.method, headers, IDP_AUTHORIZED_PARTIES);
     if (typeof credential === 'string') {
       const state = withoutCredential.get(credential) ?? signedOut({ reason: credential });
       withoutCredential.set(credential, state);
@@ -95,13 +79,13 @@ export function authenticator(sdk: NextMiddleware) {
     const cached = verified.get(key);
     if (cached) return cached;
     try {
-      const state = await verify(request, credential, event);
+      const verifying = verify(request, credential, event);
+      const state = await (IDP_JWT_KEY ? verifying : withTimeout(VERIFY_MS, verifying));
       const ttl = Math.min(expiryOf(state) - Date.now(), MAX_AGE_MS);
       if (ttl > 0) verified.set(key, state, { ttl });
       return state;
     } catch (error) {
-      warn({ error: describeError(error) });
-      return signedOut({ reason: 'not-verified' });
+      return signedOut(rejectedVerdict(undefined, error));
     }
   };
 }

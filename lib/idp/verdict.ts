@@ -2,6 +2,9 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod/mini';
 import { isIdentityProviderUserId, parseActor } from '../api/input';
 import { environment } from '../env';
+import { describeError } from '../errors/describe-error';
+import { rateLimitedWarning } from '../log';
+import { WITHOUT_KEYS } from './credential';
 
 const ActiveOrganization = z.object({ id: z.string(), role: z.string() });
 /** The active organization of a session, and the user's role in it. */
@@ -12,6 +15,8 @@ const Verdict = z.object({
   user: z.optional(z.string()),
   /** Why there is no user. Only the log shows the reason. */
   reason: z.optional(z.string()),
+  /** True if the credential could not be checked, so that it is neither valid nor invalid. */
+  isUnchecked: z.optional(z.boolean()),
   /** Times of the token in seconds since 1970. */
   issuedAt: z.optional(z.number()),
   expiresAt: z.optional(z.number()),
@@ -22,6 +27,24 @@ const Verdict = z.object({
 });
 /** Result of the check of a credential. */
 export type Verdict = Readonly<z.infer<typeof Verdict>>;
+
+/** The SDK's reason for a rejection. Other text is not logged, because it might contain a part of the request. */
+const REASON = /^[a-z-]{1,100}$/;
+
+const warn = rateLimitedWarning('credential not verified');
+
+/**
+ * Returns the verdict on a credential that the SDK did not accept for this reason, or for which it threw this error. Without
+ * IDP_JWT_KEY, the SDK needs the provider, so the credential may be unchecked. Logs a warning then, and after an error.
+ */
+export function rejectedVerdict(word: string | null | undefined, error?: unknown): Verdict {
+  const reason = word && REASON.test(word) ? word : 'not-verified';
+  const isLate = error instanceof Error && error.name === 'TimeoutError';
+  const isUnchecked = environment().IDP_JWT_KEY === undefined && (isLate || WITHOUT_KEYS.test(reason));
+  if (error !== undefined) warn({ error: describeError(error) });
+  else if (isUnchecked) warn({ reason });
+  return isUnchecked ? { reason, isUnchecked } : { reason };
+}
 
 /** The properties of the SDK's `auth()` that show whether there is a verified session. */
 interface SdkSession {

@@ -46,7 +46,7 @@ const unsigned = (header: unknown, payload: unknown = claims()) =>
 const cookies = (own: string) => ({ cookie: `${own}; __client_uat=1; __clerk_db_jwt=x` });
 const signedBy = (alg: string) => token('user_forged', {}, { header: { alg, kid: undefined } });
 
-test.each<[string, () => Record<string, string>]>([
+const INVALID: [string, () => Record<string, string>][] = [
   ['no credential', () => ({})],
   ['an empty bearer', () => ({ authorization: 'Bearer ' })],
   ['a bearer that is not a token', () => bearer('hello')],
@@ -112,7 +112,9 @@ test.each<[string, () => Record<string, string>]>([
       cookie: `__session=${token('user_x', { exp: now() - 60 })}; __refresh=x; __refresh_${'a'.repeat(8)}=x; __client_uat=1; __clerk_db_jwt=x`,
     }),
   ],
-])(
+];
+
+test.each(INVALID)(
   'The middleware rejects a credential without a redirect or a call of the provider: %s',
   async (_what, headers) => {
     const { readVerdict } = await import('#lib/idp/verdict');
@@ -125,6 +127,23 @@ test.each<[string, () => Record<string, string>]>([
     expect(backendApi.calls).toEqual([]);
   },
 );
+
+test('Without IDP_JWT_KEY, an invalid credential is checked too, if the provider returns its keys', async () => {
+  const { parseEnvironment, setEnvironment } = await import('#lib/env');
+  const { readVerdict } = await import('#lib/idp/verdict');
+  const { handler } = backendApi;
+  backendApi.handler = async ({ url, headers: { authorization = '' } }, response) => {
+    const keys = await fetch(`${idp.url}${url}`, { headers: { authorization } });
+    response.writeHead(keys.status, { 'content-type': 'application/json' }).end(await keys.text());
+  };
+  setEnvironment(parseEnvironment({ ...process.env, IDP_JWT_KEY: '' }));
+  for (const [what, headers] of INVALID)
+    expect(readVerdict((await at(ME, headers())).headers), what).toEqual({ reason: expect.any(String) });
+  expect(new Set(backendApi.calls)).toEqual(new Set(['GET /v1/jwks']));
+  setEnvironment(undefined);
+  backendApi.handler = handler;
+  backendApi.calls.length = 0;
+});
 
 test.each(['ak_0123456789', 'mt_0123456789', 'oat_0123456789'])(
   'A page request with an API key, a machine token or an OAuth token does not make the service call the provider: %s',

@@ -1,46 +1,51 @@
 import { expect, test } from 'vitest';
 import { startStubServer } from '../harness/dependencies/stub-server';
-import { me, type ParsedResponse, tokenFor } from '../harness/requests';
+import { cookie, deliver, me, send, tokenFor, userCreated } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-/** Responses that the Backend API sends instead of its signing keys: description, status, content type and body. */
-const RESPONSES = [
+const backendApi = stopAfterAll(await startStubServer());
+const environment = { IDP_JWT_KEY: '', CLERK_API_URL: backendApi.url };
+const service = stopAfterAll(await startTestService({ environment }));
+const token = () => tokenFor(service.idp, 'user_1');
+
+test.each([
   ['an error', 500, 'application/json', '{"errors":[]}'],
   ['an HTML page', 200, 'text/html', '<html></html>'],
   ['null', 200, 'application/json', 'null'],
   ['an empty list', 200, 'application/json', '{"keys":[]}'],
-] as const;
-
-// The cases run in parallel, because they are slow: the SDK retries the request for the keys several times.
-const cases = await Promise.all(
-  RESPONSES.map(async ([what, status, type, body]) => {
-    const backendApi = stopAfterAll(
-      await startStubServer((_request, response) => {
-        response.writeHead(status, { 'content-type': type }).end(body);
-      }),
-    );
-    const environment = { IDP_JWT_KEY: '', CLERK_API_URL: backendApi.url };
-    const service = stopAfterAll(await startTestService({ environment }));
-    const responses: ParsedResponse[] = [];
-    for (const id of ['user_1', 'user_2']) responses.push(await me(service.url, tokenFor(service.idp, id)));
-    return { what, service, responses };
-  }),
-);
-
-test.each(cases)(
-  'If the identity provider returns $what instead of its keys, each of two requests gets a 401, and the service logs one warning',
-  async ({ service, responses }) => {
-    expect(responses).toHaveLength(2);
-    for (const response of responses) {
-      expect(response).toMatchObject({ status: 401, body: { message: 'Unauthorized' } });
-    }
-    const rejected = () => service.linesWith('"status":401');
-    await expect.poll(rejected).toHaveLength(2);
-    const [warning, ...others] = service.linesWith('"credential not verified"');
-    expect(warning).toMatch(/"reason":"(?:jwk-[a-z-]+|unexpected-error)"|"TimeoutError"/);
-    expect(others).toEqual([]);
-    for (const line of rejected())
-      expect(line).toMatch(/"reason":"(?:jwk-[a-z-]+|unexpected-error|not-verified)"/);
+])(
+  'If the identity provider returns %s instead of its keys, a session gets a 503 or the error page, and other requests are served',
+  async (_what, status, type, body) => {
+    backendApi.handler = (_request, response) => {
+      response.writeHead(status, { 'content-type': type }).end(body);
+    };
+    const [api, page, action, home, webhook] = await Promise.all([
+      me(service.url, token()),
+      send(`${service.url}/account`, { headers: { accept: 'text/html', ...cookie(token()) } }),
+      send(`${service.url}/account`, { method: 'POST', body: '[]', headers: cookie(token()) }),
+      send(service.url, { headers: { cookie: '__client_uat=0; __clerk_db_jwt=x' } }),
+      deliver(service.url, userCreated('user_1')),
+    ]);
+    const unavailable = { status: 503, body: { message: 'Service Unavailable' } };
+    expect(api).toMatchObject(unavailable);
+    expect(api.headers.get('retry-after')).toBe('1');
+    expect(action).toMatchObject(unavailable);
+    expect(page).toMatchObject({
+      status: 503,
+      body: expect.stringContaining('This page could not be shown'),
+    });
+    expect(page.body).not.toContain('Sign in');
+    expect([home.status, webhook.status]).toEqual([200, 200]);
   },
 );
+
+test('The log has one warning, and the reason of each 503 of a route', () => {
+  const [warning, ...others] = service.linesWith('"credential not verified"');
+  expect(warning).toMatch(/"reason":"(?:jwk-[a-z-]+|unexpected-error)"|"TimeoutError"/);
+  expect(others).toEqual([]);
+  const lines = service.linesWith('GET /users/v1/me');
+  expect(lines).toHaveLength(4);
+  for (const line of lines)
+    expect(line).toMatch(/"status":503.*"reason":"(?:jwk-[a-z-]+|unexpected-error|not-verified)"/);
+});

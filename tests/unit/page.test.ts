@@ -1,7 +1,12 @@
 import { type NextFetchEvent, NextRequest, NextResponse } from 'next/server';
 import { expect, test, vi } from 'vitest';
+import { parseEnvironment, setEnvironment } from '#lib/env';
 import { pageResponse } from '#lib/idp/page';
+import { readVerdict, VERDICT } from '#lib/idp/verdict';
 import { log } from '#lib/log';
+import { BUILD_TIME_VALUES } from '../harness/build';
+
+setEnvironment(parseEnvironment(BUILD_TIME_VALUES));
 
 const TOKEN = 'eyJh.eyJz.c2ln';
 const event: NextFetchEvent = Object.create(null);
@@ -75,6 +80,36 @@ test.each<[what: string, path: string, init: object, respond: () => Promise<Resp
   warn.mockRestore();
 });
 
+test.each<[what: string, method: string, path: string, respond: () => Promise<Response>]>([
+  ['does not respond', 'GET', '/a?__clerk_handshake_nonce=n', () => new Promise(() => undefined)],
+  ['cannot get the public keys', 'GET', '/a', async () => cookies()],
+  ['cannot get the public keys', 'POST', '/a', async () => cookies()],
+])(
+  'If the SDK %s, a %s gets the error page with status 503, or no response for a server action',
+  async (_what, method, path, respond) => {
+    vi.useFakeTimers();
+    const warn = vi.spyOn(log, 'warn').mockReturnValue();
+    const failed = async () => {
+      const response = await respond();
+      response.headers.set('x-clerk-auth-reason', 'jwk-remote-failed-to-load');
+      return response;
+    };
+    const loading = load(path, { method }, async (call) => (call === 1 ? failed() : NextResponse.next()));
+    await vi.advanceTimersByTimeAsync(3_000);
+    const { response, requests } = await loading;
+    warn.mockRestore();
+    vi.useRealTimers();
+    if (method === 'POST') return expect(response).toBeUndefined();
+    expect(requests[1]?.headers.has('cookie')).toBe(false);
+    expect([response?.status, response?.headers.get('x-middleware-rewrite')]).toEqual([
+      503,
+      'https://app.example/unavailable',
+    ]);
+    const verdict = response?.headers.get(`x-middleware-request-${VERDICT}`) ?? '';
+    expect(readVerdict(new Headers({ [VERDICT]: verdict }))).toMatchObject({ isUnchecked: true });
+  },
+);
+
 test('The SDK is called once if it sets cookies for a nonce. Its response loses the headers that describe the session and the address', async () => {
   const completed = cookies('__clerk_redirect_count', '__session');
   for (const name of ['status', 'reason', 'message']) completed.headers.set(`x-clerk-auth-${name}`, 'x');
@@ -82,7 +117,7 @@ test('The SDK is called once if it sets cookies for a nonce. Its response loses 
   completed.headers.delete('x-middleware-next');
   const { response, requests } = await load('/a', nonce, async () => completed);
   expect(requests).toHaveLength(1);
-  expect(Object.fromEntries(response.headers)).toEqual({
+  expect(Object.fromEntries(response?.headers ?? [])).toEqual({
     'set-cookie': expect.any(String),
     'x-middleware-next': '1',
   });

@@ -1,3 +1,4 @@
+import { signingKey } from 'clerk-emulator';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/env';
@@ -5,6 +6,7 @@ import { authenticator } from '#lib/idp/session';
 import { readVerdict, signVerdict, VERDICT } from '#lib/idp/verdict';
 import { log } from '#lib/log';
 import { BUILD_TIME_VALUES } from '../harness/build';
+import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 
 const TOKEN = 'eyJh.eyJz.c2ln';
 const event: NextFetchEvent = Object.create(null);
@@ -80,6 +82,8 @@ test('A session without an expiry, or that has expired, is not cached', async ()
   }
 });
 
+const { publicKeyPem: IDP_JWT_KEY } = signingKey(SIGNING_KEY_PEM);
+
 /** Number of warnings so far. Each is an hour later than the previous one, because warnings are limited to one a minute. */
 let hours = 0;
 test.each([
@@ -89,21 +93,39 @@ test.each([
   ['', 'not-verified', false],
   ['jwk-kid-mismatch', 'jwk-kid-mismatch', false],
   ['jwk-failed-to-load', 'jwk-failed-to-load', true],
+  ['secret-key-invalid', 'secret-key-invalid', true],
   ['unexpected-error', 'unexpected-error', true],
 ])(
-  'A rejection of the SDK with the reason "%s" has the reason %s and a warning: %s',
-  async (given, reason, warns) => {
+  'A rejection of the SDK with the reason "%s" has the reason %s and is not cached. Without IDP_JWT_KEY, the session is unchecked, with a warning: %s',
+  async (given, reason, isUnchecked) => {
     vi.setSystemTime(NOW + 3_600_000 * ++hours);
     const warn = vi.spyOn(log, 'warn').mockReturnValue();
     const rejected = passing({ 'x-clerk-auth-status': 'signed-out' }, { 'x-clerk-auth-reason': given });
     const { sdk, call } = authenticatorWith(async () => rejected);
     const state = await call();
-    expect([state.get('x-clerk-auth-status'), readVerdict(state)]).toEqual(['signed-out', { reason }]);
-    expect(warn.mock.calls).toEqual(warns ? [[{ reason }, 'credential not verified']] : []);
-    await call();
+    const verdict = isUnchecked ? { reason, isUnchecked } : { reason };
+    expect([state.get('x-clerk-auth-status'), readVerdict(state)]).toEqual(['signed-out', verdict]);
+    expect(warn.mock.calls).toEqual(isUnchecked ? [[{ reason }, 'credential not verified']] : []);
+    setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_JWT_KEY }));
+    expect(readVerdict(await call())).toEqual({ reason });
     expect(sdk).toHaveBeenCalledTimes(2);
   },
 );
+
+test('With IDP_JWT_KEY, a verification has no time limit. Without it, a session is unchecked after 4 s', async () => {
+  vi.setSystemTime(NOW + 3_600_000 * ++hours);
+  vi.spyOn(log, 'warn').mockReturnValue();
+  const slow = () => new Promise<Response>((resolve) => setTimeout(() => resolve(signedIn()), 60_000));
+  for (const [variables, verdict] of [
+    [BUILD_TIME_VALUES, { reason: 'not-verified', isUnchecked: true }],
+    [{ ...BUILD_TIME_VALUES, IDP_JWT_KEY }, { user: 'user_1' }],
+  ] as const) {
+    setEnvironment(parseEnvironment(variables));
+    const verifying = authenticatorWith(slow).verdict();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(await verifying).toEqual(verdict);
+  }
+});
 
 test.each<[string, () => Promise<Response | undefined>]>([
   ['rejects', () => Promise.reject(new Error('failed'))],
