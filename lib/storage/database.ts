@@ -15,6 +15,8 @@ const CONNECT_TIMEOUT_MS = 7_000;
 const QUERY_TIMEOUT_MS = 3_000;
 /** On Vercel, `attachDatabasePool` keeps an instance awake, at a charge, until its connections have been idle for this long. */
 const IDLE_TIMEOUT_MS = 5_000;
+/** A connection keeps the settings of the database from the time when it was opened, so a busy one is replaced too. */
+const MAX_LIFETIME_SECONDS = 60;
 /** Maximum number of connections of one process. */
 const MAX_CONNECTIONS = 10;
 
@@ -30,6 +32,7 @@ function connect() {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    maxLifetimeSeconds: MAX_LIFETIME_SECONDS,
     max: MAX_CONNECTIONS,
   });
   // The pool replaces an idle connection that breaks. Without a listener, the error would end the process.
@@ -56,14 +59,25 @@ export function database(): PrismaClient {
 
 /**
  * Resolves if the database responds to a query within the given time. The wait for a connection does not count. Rejects if the
- * database is read-only, as a standby is.
+ * database is read-only, as a standby is. A connection keeps this setting, so those that report it are closed, and the next call
+ * opens a new one.
  */
 export async function pingDatabase(milliseconds: number): Promise<void> {
+  const { pool } = connection();
   // The driver applies `query_timeout` to a single query as well, but its types do not declare this option.
   const query = { text: 'SHOW transaction_read_only', query_timeout: milliseconds };
-  const [row] = (await connection().pool.query<{ transaction_read_only: string }>(query)).rows;
-  if (row?.transaction_read_only === 'on')
-    throw Object.assign(new Error('The database is read-only'), { code: '25006' });
+  do {
+    const client = await pool.connect();
+    let isUsable = false;
+    try {
+      const { rows } = await client.query<{ transaction_read_only: string }>(query);
+      isUsable = rows[0]?.transaction_read_only === 'off';
+    } finally {
+      client.release(!isUsable);
+    }
+    if (isUsable) return;
+  } while (pool.idleCount > 0);
+  throw Object.assign(new Error('The database is read-only'), { code: '25006' });
 }
 
 /**

@@ -62,6 +62,20 @@ test('pingDatabase() rejects if the database does not respond within the given t
   expect(rejected).toHaveBeenCalledTimes(1);
 });
 
+test('The second ping after a database was read-only resolves, although idle connections keep the old setting', async () => {
+  const setReadOnly = (value: string) =>
+    database.pool.query(`DO $$ BEGIN EXECUTE format(
+      'ALTER DATABASE %I SET default_transaction_read_only = ${value}', current_database()); END $$`);
+  await closeDatabase();
+  await setReadOnly('on');
+  const { database: client } = await import('#lib/storage/database');
+  await Promise.all(Array.from({ length: 3 }, () => client().$queryRaw`SELECT 1 FROM pg_sleep(0.1)`));
+  expect(currentPool()?.idleCount).toBe(3);
+  await setReadOnly('off');
+  await expect(pingDatabase(1_000)).rejects.toMatchObject({ code: '25006' });
+  await expect(pingDatabase(1_000)).resolves.toBeUndefined();
+});
+
 test('The statements of one withConnection() call run on one connection, which is closed when the callback settles', async () => {
   const [first, second] = await withConnection(async (rows) => [
     await rows('SELECT pg_backend_pid() AS pid'),
