@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import nextEnv from '@next/env';
 import { beginShutdown, closeDependencies, isShuttingDown } from './lib/concurrency/shutdown-state';
 import { rejectedStatus, rejection } from './lib/http/address';
+import { limitSilence } from './lib/http/silence';
 
 /**
  * `npm start`: serves the production build. `-p` or PORT sets the port (default 3000), and `-H` sets the host name. On
@@ -25,7 +26,7 @@ if (!/^\d{1,5}$/.test(values.port) || port > 65_535) {
 
 /** Maximum time for a client to send a request. */
 const REQUEST_MS = 10_000;
-/** Maximum time without data on a connection, also while a client reads a response. */
+/** Maximum time without data on a connection, also while a client reads a response, but not while a handler works. */
 const SILENCE_MS = 20_000;
 /** Maximum duration of a shutdown. It is below 10 s, because platforms send SIGKILL after 10 s. */
 const SHUTDOWN_MS = 9_000;
@@ -78,7 +79,7 @@ function listener(request: IncomingMessage, response: ServerResponse): void {
 
 const limits = { requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS, connectionsCheckingInterval: 1_000 };
 const server = createServer({ ...limits, keepAliveTimeout: 5_000 }, listener);
-server.timeout = SILENCE_MS;
+limitSilence(server, SILENCE_MS, responses);
 
 server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
   if (!socket.writable || code === 'ECONNRESET') return void socket.destroy();
