@@ -18,28 +18,34 @@ const securityHeaders = {
   'strict-transport-security': 'max-age=31536000',
 };
 
-/**
- * Lists the pages and routes of app/ as `page <pattern of the path>`, in the order in which Next.js tries them. In reverse
- * alphabetical order, a literal segment precedes `([`, which matches one segment, and that precedes `(.`, which matches several.
- */
+/** Kinds of folder names. Next.js tries them in this order at each segment of a path. */
+const SEGMENTS = [
+  { start: /^[^[]/, pattern: (name: string) => `/${name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}` },
+  { start: /^\[[^[.]/, pattern: () => '/([^/]+)' },
+  { start: /^\[\.\.\./, pattern: () => '/(.+)' },
+  { start: /^\[\[/, pattern: () => '(?:/.+)?' },
+];
+
+/** Lists the pages and routes of app/ as `page <pattern of the path>`, in the order in which Next.js tries them. */
 function appFiles(): string {
   const files = readdirSync('app', { recursive: true, encoding: 'utf8' });
   return files
     .flatMap((file) => {
       const [, folder, kind] = /^(.*)\/(page|route)\.[jt]sx?$/.exec(`/${file.replaceAll('\\', '/')}`) ?? [];
-      if (folder === undefined) return [];
-      // Groups `(name)` and slots `@name` are not part of the path.
-      const segments = folder.split('/').filter((segment) => !/^(?:\((?!\.)|@|$)/.test(segment));
-      const patterns = segments.map((segment) => {
-        if (segment.startsWith('[[')) return '(?:/.+)?';
-        if (segment.startsWith('[...')) return '/(.+)';
-        if (segment.startsWith('[')) return '/([^/]+)';
-        return `/${segment.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}`;
+      // A folder `_name` is private.
+      if (folder === undefined || folder.includes('/_')) return [];
+      // Groups `(name)` and slots `@name` are not part of the path. Next.js decodes the names of the other folders.
+      const names = folder.split('/').filter((name) => !/^(?:\(.*\)|@.*|)$/.test(name));
+      const segments = names.map(decodeURIComponent).map((name) => {
+        const rank = SEGMENTS.findIndex(({ start }) => start.test(name));
+        return { rank, pattern: SEGMENTS[rank]?.pattern(name) };
       });
-      return [{ kind, pattern: patterns.join('') }];
+      const join = (key: 'rank' | 'pattern') => segments.map((segment) => segment[key]).join('');
+      const line = `${kind} ${join('pattern')}`;
+      return [{ line, order: `${join('rank')} ${line}` }];
     })
-    .sort((one, other) => (one.pattern < other.pattern ? 1 : -1))
-    .map(({ kind, pattern }) => `${kind} ${pattern}`)
+    .sort((one, other) => (one.order < other.order ? -1 : 1))
+    .map(({ line }) => line)
     .join('\n');
 }
 

@@ -6,9 +6,11 @@ const FILES = (process.env['APP_FILES'] ?? '')
   .split('\n')
   .filter(Boolean)
   .map((line) => {
-    const [kind, pattern] = line.split(' ');
+    const [kind, pattern] = line.split(/ (.*)/);
     return { isRoute: kind === 'route', path: new RegExp(`^${pattern}/?$`, 's') };
   });
+
+const fileOf = (decodedPath: string) => FILES.find(({ path }) => path.test(decodedPath));
 
 /**
  * Paths without a file that belong to the API: a version segment, as in `/users/v1/me`, the health checks, the OpenAPI document
@@ -22,12 +24,14 @@ const API = /^(?!\/__clerk\/).*\/v\d+(?:\/|$)|^\/(?:health|\.well-known)\/|^\/op
  */
 export function isApi(pathname: string): boolean {
   const decoded = decodeURIComponent(pathname);
-  return FILES.find(({ path }) => path.test(decoded))?.isRoute ?? API.test(decoded);
+  return fileOf(decoded)?.isRoute ?? API.test(decoded);
 }
 
-/** Paths that Next.js would serve as another spelling of a route, and its internal paths. */
+/** Paths that Next.js would serve as another spelling of a route. */
 const ALIAS =
-  /\.rsc$|\.segments\/|\/(?:\.|%2e){1,2}(?:\/|$)|\/\/|[\\#]|^\/_(?!next\/static\/|_clerk\/)|%(?:[46][1-9a-f]|[57][\da]|3\d|2[def]|5[cf]|7e)/i;
+  /\.rsc$|\.segments\/|\/(?:\.|%2e){1,2}(?:\/|$)|\/\/|[\\#]|%(?:[46][1-9a-f]|[57][\da]|3\d|2[def]|5[cf]|7e)/i;
+/** Internal paths of Next.js, unless app/ has a file for the path. */
+const INTERNAL = /^\/_(?!next\/static\/|_clerk\/)/;
 const MAX_PARAMETERS = 100;
 const MAX_BODY_BYTES = 1024 * 1024;
 
@@ -74,9 +78,13 @@ export function rejection(status: keyof typeof REJECTIONS, givenRequestId?: unkn
 /** Returns a host without a default port, which the origin of a browser does not contain. */
 export const withoutDefaultPort = (host: string): string => host.replace(/:(?:80|443)$/, '');
 
-function isDecodable(pathname: string): boolean {
+/** Returns true if a route or page may have this path. A route has no slash at the end. */
+function isAddress(pathname: string): boolean {
   try {
-    return decodeURIComponent(pathname).startsWith('/');
+    const decoded = decodeURIComponent(pathname);
+    if (!decoded.startsWith('/') || ALIAS.test(pathname)) return false;
+    if (INTERNAL.test(pathname) && fileOf(decoded) === undefined) return false;
+    return !(pathname.endsWith('/') && isApi(pathname));
   } catch {
     return false;
   }
@@ -91,8 +99,7 @@ function isDecodable(pathname: string): boolean {
 export function rejectedStatus(request: RequestLine): keyof typeof REJECTIONS | undefined {
   const { method, pathname, query, contentLength } = request;
   if ((query.match(/[^&]+/g)?.length ?? 0) > MAX_PARAMETERS) return 400;
-  if (ALIAS.test(pathname) || !isDecodable(pathname) || (isApi(pathname) && pathname.endsWith('/')))
-    return 404;
+  if (!isAddress(pathname)) return 404;
   if (method === 'TRACE') return 405;
   // A browser states the length of a server action. Next.js copies each chunk of a body without a length.
   if (method === 'POST' && !isApi(pathname) && !contentLength) return 411;

@@ -106,5 +106,5 @@ export function readVerdict(headers: Pick<Headers, 'get'>): Verdict {
  */
 export function checkCookieOrigin(headers: Pick<Headers, 'get'>): void {
   if (headers.get(PAGE_PATH) !== null)
-    throw new Error('The middleware does not know this route. Restart `npm run dev`.');
+    throw new Error('The middleware does not know this route. Restart npm run dev.');
 }

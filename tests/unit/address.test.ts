@@ -30,6 +30,8 @@ test('The first file of app/ that matches a path decides whether isApi() returns
     'page /docs(?:/.+)?',
     'route /([^/]+)/v1/notes',
     'route /files/(.+)',
+    'route /_x',
+    'route /café',
     'page ',
   ];
   vi.stubEnv('APP_FILES', files.join('\n'));
@@ -44,6 +46,8 @@ test('The first file of app/ that matches a path decides whether isApi() returns
     '/unknown/v1',
     '/health/x',
     '/files/a%0Ab',
+    '/_x',
+    '/caf%C3%A9',
   ];
   const pages = [
     '/projects/v1/edit',
@@ -57,6 +61,9 @@ test('The first file of app/ that matches a path decides whether isApi() returns
     '/unknown',
   ];
   expect([...api, ...pages].filter(address.isApi)).toEqual(api);
+  const line = { method: 'GET', query: '', contentLength: '' };
+  const statuses = ['/_x', '/_y', '/%5Fx'].map((pathname) => address.rejectedStatus({ ...line, pathname }));
+  expect(statuses).toEqual([undefined, 404, 404]);
 });
 
 const statusOf = (pathname: string, { method = 'GET', query = '', contentLength = '' } = {}) =>

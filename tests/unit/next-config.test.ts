@@ -17,6 +17,13 @@ describe('A build', () => {
     'p/[slug]/v1/[id]/route.ts',
     '@modal/docs/[[...path]]/page.jsx',
     'docs/layout.tsx',
+    '%5Fx/route.ts',
+    '_private/page.tsx',
+    'q/caf%C3%A9/p%2Bq/route.ts',
+    'q/%40at/page.tsx',
+    'q/!bang/page.tsx',
+    'q/~tilde/[[...path]]/page.tsx',
+    'q/[q]/route.ts',
   ];
   beforeEach(() => {
     folder = mkdtempSync(path.join(os.tmpdir(), 'next-config-test-'));
@@ -35,12 +42,18 @@ describe('A build', () => {
 
   test('A build lists the pages and routes of app/ in the order in which Next.js tries them', () => {
     expect(configure(PHASE_PRODUCTION_BUILD).env?.['APP_FILES']?.split('\n')).toEqual([
+      'page ',
+      'route /_x',
+      'page /q/!bang',
+      'page /q/@at',
       'route /p/v1\\.0',
+      'route /q/café/p\\+q',
+      'page /q/~tilde(?:/.+)?',
+      'page /p/([^/]+)',
+      'route /q/([^/]+)',
       'route /p/([^/]+)/v1/([^/]+)',
       'route /p/([^/]+)/v1/(.+)',
-      'page /p/([^/]+)',
       'page /docs(?:/.+)?',
-      'page ',
     ]);
   });
 
