@@ -18,10 +18,15 @@ interface MigrationRow {
 }
 
 /** As with Prisma, migrations create tables in `public`, also if the role has another schema first in its search path. */
-const SEARCH_PATH = `SELECT set_config('search_path', 'public, ' || current_setting('search_path'), true)`;
+const SEARCH_PATH = `SELECT set_config(
+  'search_path', concat_ws(', ', 'public', nullif(current_setting('search_path'), '')), true)`;
 /** Key of Prisma's advisory lock. This module uses the same key, so it never migrates at the same time as `prisma migrate`. */
 const MIGRATE_LOCK = 72707369;
 const LOCK_WAIT_SECONDS = 60;
+const DUPLICATE_TABLE = '42P07';
+const NO_HISTORY =
+  '. The tables exist, but _prisma_migrations does not say so. Restore that table too, or deploy to an empty database ' +
+  'and import the users (docs/deploy.md, "If a step was forgotten"). Nothing was changed';
 const CREATE_TABLE = `CREATE TABLE public._prisma_migrations (
   id                  VARCHAR(36) PRIMARY KEY NOT NULL,
   checksum            VARCHAR(64) NOT NULL,
@@ -121,8 +126,9 @@ async function applyNext(client: Client, migrations: readonly Migration[]): Prom
     const { name, sql } = pending;
     // PostgreSQL rejects a statement that begins or ends a transaction in a DO block.
     const block = `DO ${escapeLiteral(`BEGIN EXECUTE ${escapeLiteral(sql)}; END`)}`;
-    await client.query(block).catch((cause: Error) => {
-      throw new Error(`Migration ${name} failed and was rolled back: ${cause.message}`, { cause });
+    await client.query(block).catch((cause: DatabaseError) => {
+      const remedy = cause.code === DUPLICATE_TABLE ? NO_HISTORY : '';
+      throw new Error(`Migration ${name} failed and was rolled back: ${cause.message}${remedy}`, { cause });
     });
     await client.query('RESET ALL; RESET SESSION AUTHORIZATION');
     await client.query(

@@ -148,6 +148,20 @@ test('A role whose search path has a schema of its own first deploys to the sche
   expect(tables).toEqual([{ schema: 'public' }]);
 });
 
+test('A deployment works with an empty search path', async () => {
+  const empty = `${url}?options=${encodeURIComponent('-c search_path=')}`;
+  const all = await pendingMigrations(empty);
+  expect(await deployMigrations(empty)).toEqual(all);
+});
+
+test('A deployment to tables without a history changes nothing and names the remedy', async () => {
+  await query('CREATE TABLE users (id UUID)');
+  await expect(deployMigrations(url)).rejects.toThrow(
+    /relation "users" already exists\. The tables exist, but _prisma_migrations does not say so\. Restore/,
+  );
+  expect(await query(`SELECT to_regclass('_prisma_migrations') AS history`)).toEqual([{ history: null }]);
+});
+
 test('A failed migration leaves no change and no row. Earlier migrations stay applied, and a corrected migration is applied by the next deployment', async () => {
   const folder = newMigrations({
     '1_good': 'CREATE TABLE note (id INT)',
