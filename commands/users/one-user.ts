@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import { InternalUserId } from '#lib/api/schemas';
 import { retry, TransientError } from '#lib/concurrency/retry';
 import { parseEnvironmentSubset, variables } from '#lib/env';
-import { listUsersById } from '#lib/idp/backend-api';
+import { listUsersById, setExternalId } from '#lib/idp/backend-api';
 import { readCachedId } from '#lib/linking/id-cache';
 import { forgottenUntil } from '#lib/linking/links';
 import { asTransientError } from '#lib/users/database-error';
@@ -145,6 +145,18 @@ async function hasEntry(id: string): Promise<boolean> {
   return (await readCachedId('user', id)).outcome !== 'miss';
 }
 
+/** Removes the internal id that `publish` has set as the `external_id`. Returns false if the provider does not do so. */
+async function removeExternalId(id: string): Promise<boolean> {
+  const failure = await retry(RETRY, () => setExternalId(id, null)).catch(safeMessage);
+  const isRemoved = failure === undefined || failure === 404;
+  print(
+    isRemoved
+      ? 'The external_id at the identity provider, which was the internal id, is removed.'
+      : `The external_id at the identity provider is still the internal id (${failure}). Remove it, or an adoption uses it again.`,
+  );
+  return isRemoved;
+}
+
 /** `npm run users -- forget` */
 export async function forgetOne(id: string, { yes }: { readonly yes?: boolean }): Promise<ExitCode> {
   const { FORGOTTEN_USERS_DAYS } = parseEnvironmentSubset(FORGET_VARIABLES);
@@ -159,8 +171,9 @@ export async function forgetOne(id: string, { yes }: { readonly yes?: boolean })
   const identityProviderUserId = link?.identityProviderUserId ?? id;
   print(`internal id    ${link?.userId ?? 'none: not linked'}`);
   print(`provider's id  ${shown(identityProviderUserId)}`);
+  const atProvider = await findAtProvider(identityProviderUserId);
   print(
-    (await findAtProvider(identityProviderUserId))
+    atProvider
       ? 'The identity provider still has this user. A session token that is issued after the deletion creates a new link with a new internal id. To delete the user permanently, first delete the user at the provider, wait until the tokens have expired (60 s by default), and run this command again.'
       : 'The identity provider has no such user. If the user was deleted at the provider within the last minute, wait until the tokens have expired before you continue.',
   );
@@ -171,6 +184,8 @@ export async function forgetOne(id: string, { yes }: { readonly yes?: boolean })
   }
   const result = await forget(identityProviderUserId, FORGOTTEN_USERS_DAYS);
   print(FORGET_MESSAGES[result]);
+  const isPublished = link !== undefined && atProvider?.externalId === link.userId;
+  if (isPublished && result !== 'referenced' && !(await removeExternalId(identityProviderUserId))) return 1;
   if (result !== 'forgotten') return 1;
   await cancelDeletion(link ? allIdsOf(link) : [id]);
   return 0;

@@ -81,10 +81,14 @@ async function listOf(query: Parameters<ClerkClient['users']['getUserList']>[0])
   return parsed.data.data;
 }
 
-/** Sets the `external_id` of a user. Returns the status if it is 404 or 422. Throws the other errors of `call`. */
-export const setExternalId = (id: string, externalId: string): Promise<404 | 422 | undefined> =>
+/**
+ * Sets the `external_id` of a user, or removes it if it is null. Returns the status if it is 404 or 422. Throws the other errors
+ * of `call`.
+ */
+export const setExternalId = (id: string, externalId: string | null): Promise<404 | 422 | undefined> =>
   call((users) =>
-    users.updateUser(id, { externalId }).then(
+    // The type of the SDK lacks null.
+    users.updateUser(id, Object({ externalId })).then(
       () => undefined,
       (error: unknown) => {
         const status = Failure.safeParse(error).data?.status;

@@ -122,7 +122,7 @@ async function storeForgotten(
 
 /**
  * Deletes the row of a user, if there is one, and the rows that refer to it by ON DELETE CASCADE. In the same transaction,
- * stores for each id of the user that the user is forgotten for `days` days (lib/linking/links.ts). Returns these ids. If
+ * stores for each id of the user, also the internal one, that the user is forgotten for `days` days (lib/linking/links.ts). Returns these ids. If
  * a foreign key without ON DELETE CASCADE or SET NULL refers to the row, keeps the row and returns `referenced`.
  */
 export async function deleteLink(
@@ -135,7 +135,9 @@ export async function deleteLink(
       const row = await lockLink(transaction, identityProviderUserId);
       if (row === undefined) return [identityProviderUserId];
       const ids = allIdsOf(row);
-      for (const id of ids) if (id !== identityProviderUserId) await storeForgotten(transaction, id, days);
+      // The internal id too, because the provider may still have it as an `external_id` (lib/users/external-ids.ts).
+      for (const id of [...ids, row.id])
+        if (id !== identityProviderUserId) await storeForgotten(transaction, id, days);
       await transaction.user.deleteMany({ where: { id: row.id } });
       return ids;
     }, TRANSACTION),

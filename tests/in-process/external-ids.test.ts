@@ -102,6 +102,11 @@ async function outcomesOf(run: typeof adopt): Promise<Record<string, number>> {
 
 test('The adopt command links unlinked users to the UUID in their external_id, names each user that it leaves out for a reason, and prints no other external_id', async () => {
   const [fresh, taken, linked, other] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+  const [former, nil, max] = [
+    randomUUID(),
+    '00000000-0000-0000-0000-000000000000',
+    'ffffffff-ffff-ffff-ffff-ffffffffffff',
+  ];
   const odd = ['17', 'clh3x2k9a0000', randomUUID().toUpperCase(), `${randomUUID()} `, "'; DROP TABLE users"];
   for (const [id, externalId] of [
     ...([
@@ -113,6 +118,9 @@ test('The adopt command links unlinked users to the UUID in their external_id, n
     ...([
       ['other', other],
       ['taken', taken],
+      ['former', former],
+      ['nil', nil],
+      ['max', max],
       ['forgotten', randomUUID()],
       ['expired', randomUUID()],
     ] as const),
@@ -123,18 +131,21 @@ test('The adopt command links unlinked users to the UUID in their external_id, n
   for (const user of ['moved', 'other']) await link(user);
   await link('user_at_another_instance', taken);
   await database.pool.query(`INSERT INTO previous_ids VALUES ('expired', $1, 'x', 'run', now())`, [linked]);
-  await forgetUser('forgotten');
+  for (const id of ['forgotten', former]) await forgetUser(id);
   const before = await rows();
   const problems = [
     'not adopted: other: the user is linked to another internal id',
     'not adopted: taken: external_id is the internal id of another user',
+    'not adopted: former: external_id is the internal id of a forgotten user',
+    'not adopted: nil: external_id is a UUID without or with all bits',
+    'not adopted: max: external_id is a UUID without or with all bits',
     ...odd.map((_, index) => `not adopted: odd_${index}: external_id is not a UUID in lower case`),
   ];
-  const rest = '1 without external_id, 2 forgotten, 7 not adopted\n';
+  const rest = '1 without external_id, 2 forgotten, 10 not adopted\n';
   for (const [args, stdout, after] of [
-    [['--dry-run'], `13 seen, 1 to adopt, 2 already linked, ${rest}`, before],
-    [[], `13 seen, 1 adopted, 2 already linked, ${rest}`, { ...before, fresh }],
-    [[], `13 seen, 0 adopted, 3 already linked, ${rest}`, { ...before, fresh }],
+    [['--dry-run'], `16 seen, 1 to adopt, 2 already linked, ${rest}`, before],
+    [[], `16 seen, 1 adopted, 2 already linked, ${rest}`, { ...before, fresh }],
+    [[], `16 seen, 0 adopted, 3 already linked, ${rest}`, { ...before, fresh }],
   ] as const) {
     const run = await users('adopt', ...args);
     expect(run).toMatchObject({ exit: 1, stdout });
@@ -181,11 +192,13 @@ test('Beside first requests of the same users, an adoption gives each user one i
   for (const id of all) expect(await kv.engine.call('GET', `auth:user-id-by-idp:${id}`)).toBe(linked[id]);
 });
 
-test('The publish command sets an empty external_id and a previous id to the internal id, keeps any other value, and names the users that the provider rejects', async () => {
+test('The publish command sets an empty external_id, a previous id and the internal id of a forgotten user to the internal id, keeps any other value, and names the users that the provider rejects', async () => {
+  const former = randomUUID();
   for (const [id, externalId] of [
     ...([
       ['empty', null],
       ['moved', 'old_id'],
+      ['former', former],
       ['kept', 'id_of_a_shop'],
       ['foreign', 'other_old_id'],
     ] as const),
@@ -197,23 +210,23 @@ test('The publish command sets an empty external_id and a previous id to the int
     ] as const),
   ])
     signUp(id, externalId);
-  for (const user of ['empty', 'moved', 'kept', 'foreign', 'gone', 'rejected']) await link(user);
+  for (const user of ['empty', 'moved', 'former', 'kept', 'foreign', 'gone', 'rejected']) await link(user);
   const linked = await rows();
   await database.pool.query(
     `INSERT INTO previous_ids VALUES ('old_id', $1, 'moved', 'run', now()), ('other_old_id', $1, 'x', 'run', now())`,
     [linked['moved']],
   );
-  await forgetUser('forgotten');
+  for (const id of ['forgotten', former]) await forgetUser(id);
   expect(await users('publish', '--dry-run')).toMatchObject({
     exit: 1,
-    stdout: '8 seen, 4 to publish, 0 already published, 1 not linked, 1 forgotten, 2 kept, 0 failed\n',
+    stdout: '9 seen, 5 to publish, 0 already published, 1 not linked, 1 forgotten, 2 kept, 0 failed\n',
   });
   expect(updates.sent).toBe(0);
   rejections = { gone: 404, rejected: 422 };
   const { exit, stdout, stderr } = await users('publish');
   expect({ exit, stdout }).toEqual({
     exit: 1,
-    stdout: '8 seen, 2 published, 0 already published, 1 not linked, 1 forgotten, 2 kept, 2 failed\n',
+    stdout: '9 seen, 3 published, 0 already published, 1 not linked, 1 forgotten, 2 kept, 2 failed\n',
   });
   expect(stderr.trimEnd().split('\n').sort()).toEqual([
     'failed: gone: the identity provider responds with status 404',
@@ -221,9 +234,10 @@ test('The publish command sets an empty external_id and a previous id to the int
     'kept: foreign: external_id has another value',
     'kept: kept: external_id has another value',
   ]);
-  expect(['empty', 'moved', 'kept'].map(externalIdOf)).toEqual([
+  expect(['empty', 'moved', 'former', 'kept'].map(externalIdOf)).toEqual([
     linked['empty'],
     linked['moved'],
+    linked['former'],
     'id_of_a_shop',
   ]);
 });

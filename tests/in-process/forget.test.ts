@@ -64,10 +64,10 @@ test('forget() deletes the cached id before the row, after the row and after a p
     null,
   ]);
   const changes = steps.filter((step) => !['BEGIN', 'SET', 'COMMIT'].includes(step));
-  // WITH stores the hash in `forgotten_users`. The first DELETE removes expired hashes, and the second DELETE removes the row.
+  // WITH stores the hash of an id in `forgotten_users`, and the DELETE after it removes expired hashes. The last DELETE removes the row.
   // The transaction reads the row and the previous ids of the user. The last SELECT checks whether the user is linked again.
   expect(changes).toEqual([
-    ...['SELECT', 'DEL', 'WITH', 'DELETE', 'SELECT', 'SELECT', 'DELETE'],
+    ...['SELECT', 'DEL', 'WITH', 'DELETE', 'SELECT', 'SELECT', 'WITH', 'DELETE', 'DELETE'],
     ...['DEL', 'pause', 'DEL', 'SELECT'],
   ]);
   pauses.length = 0;

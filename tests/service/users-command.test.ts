@@ -26,12 +26,17 @@ test('The show command finds a user by the internal or the provider id, and the 
       ),
     );
 
+  expect(await users('publish')).toMatchObject({ exit: 0 });
+  expect(provider.store.users.get(id)?.externalId).toBe(userId);
   const forgotten = await users('forget', id, '--yes');
   expect(forgotten).toMatchObject({
     exit: 0,
     stdout: expect.stringContaining('provider still has this user'),
   });
-  expect(forgotten.stdout).toMatch(/This user no longer has a row or a cached id\.\n$/);
+  expect(forgotten.stdout).toMatch(
+    /This user no longer has a row or a cached id\.\nThe external_id .* is removed\.\n$/,
+  );
+  expect(provider.store.users.get(id)?.externalId).toBeNull();
   expect(forgotten.stdout).not.toContain('@');
   const rejected = await me(url, before);
   expect(rejected).toMatchObject({ status: 401, body: { message: 'Unauthorized' } });
