@@ -192,18 +192,18 @@ test('A request to create an invalid user gets a 422 that names the field', asyn
   }
 });
 
-test('An importer creates users with several addresses, or with only a phone number, a user name or a wallet', async () => {
+test('An importer creates users that are banned or have several addresses, or with only a phone number, a user name or a wallet', async () => {
   const createdAt = new Date('2020-02-03T04:05:06.789Z');
+  const fields = { username: 'importer', externalId: 'old-1', banned: true };
   const imported = await clerk.users.createUser({
+    ...fields,
     emailAddress: ['First@import.example', 'second@import.example'],
     phoneNumber: ['+15555550100'],
-    username: 'importer',
-    externalId: 'old-1',
     createdAt,
     skipPasswordRequirement: true,
     skipLegalChecks: true,
   });
-  expect(imported).toMatchObject({ username: 'importer', externalId: 'old-1', createdAt: Number(createdAt) });
+  expect(imported).toMatchObject({ ...fields, createdAt: Number(createdAt) });
   expect(imported.emailAddresses.map((each) => each.emailAddress)).toEqual([
     'first@import.example',
     'second@import.example',
