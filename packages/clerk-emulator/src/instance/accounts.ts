@@ -81,7 +81,7 @@ export function deleteUser(instance: Instance, user: User): void {
 
 /**
  * Signs a user in on a client, with an active organization if given, and sends `session.created`. Throws a 403 if the user is
- * banned or locked.
+ * banned or locked, and a 404 if the user is not a member of the organization.
  */
 export function createSession(
   instance: Instance,
@@ -94,6 +94,8 @@ export function createSession(
     const message = 'You have been banned. If you think this was by mistake, please contact support.';
     throw new ApiError(403, 'user_banned', message);
   }
+  const isMember = membershipsOf(instance, user).some((each) => each.organizationId === organizationId);
+  if (organizationId !== null && !isMember) throw notFound(`The membership in ${organizationId}`);
   const now = instance.clock.now();
   const session = instance.store.sessions.put({
     id: newId('sess'),
