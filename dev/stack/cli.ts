@@ -25,6 +25,7 @@ const Token = z.object({ jwt: z.string() });
 interface TokenOptions {
   readonly oauth?: string;
   readonly scope?: readonly string[];
+  readonly organization?: string;
 }
 
 function runningStack(): StackDetails {
@@ -73,13 +74,14 @@ async function createUser(): Promise<void> {
 }
 
 /** Prints a session token of the newest user, or an OAuth access token for the audience `oauth`. */
-async function printToken({ oauth: audience, scope: scopes }: TokenOptions): Promise<void> {
+async function printToken({ oauth: audience, scope: scopes, organization }: TokenOptions): Promise<void> {
   const { users, sessions, request } = runningProvider();
   const [user] = (await users.getUserList({ orderBy: '-created_at', limit: 1 })).data;
   if (!user) throw new Error('There are no users yet. Create one: npm run -s local create-user');
+  const session = { userId: user.id, activeOrganizationId: organization };
   const token =
     audience === undefined
-      ? await sessions.getToken((await sessions.createSession({ userId: user.id })).id)
+      ? await sessions.getToken((await sessions.createSession(session)).id)
       : Token.parse(await request(`/v1/users/${user.id}/oauth_token`, { audience, scopes }));
   console.log(token.jwt);
 }
@@ -118,6 +120,7 @@ program.command('create-user').description('creates a user and waits for its web
 program
   .command('token')
   .description('prints a session token of the newest user')
+  .option('--organization <id>', 'active organization of the session')
   .option('--oauth <audience>', 'prints an OAuth access token instead')
   .option('--scope <scopes...>', 'scopes of the access token')
   .action(printToken);

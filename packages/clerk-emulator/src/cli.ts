@@ -12,8 +12,10 @@ import { CLERK_JS_5_PATH, CLERK_JS_PATH, securityPolicy } from './variables';
 
 const USAGE = `Usage: clerk-emulator [options]
        clerk-emulator dev [options] -- <command> [arguments]
-Both forms start an emulator. The first form prints the environment variables that an application needs. The second form sets
-them for a command, and the emulator stops when the command ends.
+       clerk-emulator token <user id> [<organization id>]
+The first two forms start an emulator. The first form prints the environment variables that an application needs. The second form
+sets them for a command, and the emulator stops when the command ends. The third form needs these variables. It prints a session
+token of a user, with an active organization if you name one.
 
   --port <number>             port of the Backend API, Frontend API and account portal (default: 4400)
   --console-port <number>     preferred port of the console (default: 4401)
@@ -27,6 +29,8 @@ them for a command, and the emulator stops when the command ends.
   --help                      print this text`;
 
 const Manifest = z.object({ dependencies: z.record(z.string(), z.string()).default({}) });
+const Session = z.object({ id: z.string() });
+const Token = z.object({ jwt: z.string() });
 
 function readOptions(args: readonly string[]) {
   return parseArgs({
@@ -64,6 +68,7 @@ const isFactor = (value: number) => value > 0 && value <= 1;
 
 /** Starts an emulator. Runs a command with the environment variables of the SDKs, or prints these variables. */
 async function main(): Promise<void> {
+  if (process.argv[2] === 'token') return printToken(process.argv.slice(3));
   const { options, command } = readArguments(process.argv.slice(2));
   if (options.help) return console.log(USAGE);
   if (command?.length === 0) throw new Error(`dev needs a command after --.\n${USAGE}`);
@@ -94,6 +99,22 @@ async function main(): Promise<void> {
   console.error(`If the application has a Content-Security-Policy, allow: ${securityPolicy(url)}`);
   const code = await runCommand(command, adaptToApplication(variables)).finally(() => emulator.stop());
   process.exit(code);
+}
+
+/** Prints a session token of a user. The Backend API of the running emulator creates the session and the token. */
+async function printToken([userId, organizationId]: readonly string[]): Promise<void> {
+  const { CLERK_API_URL: url, CLERK_SECRET_KEY: secretKey } = process.env;
+  if (!userId || !url || !secretKey)
+    throw new Error(`token needs a user id, CLERK_API_URL and CLERK_SECRET_KEY.\n${USAGE}`);
+  const headers = { authorization: `Bearer ${secretKey}`, 'content-type': 'application/json' };
+  const post = async (path: string, fields = {}): Promise<unknown> => {
+    const body = JSON.stringify(fields);
+    const response = await fetch(`${url}/v1/sessions${path}`, { method: 'POST', headers, body });
+    if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+    return response.json();
+  };
+  const session = await post('', { user_id: userId, active_organization_id: organizationId });
+  console.log(Token.parse(await post(`/${Session.parse(session).id}/tokens`)).jwt);
 }
 
 /**

@@ -102,7 +102,7 @@ export interface Emulator {
   createOrganization(input: { name: string; createdBy: string; slug?: string }): Organization;
   /**
    * Signs a user in without a browser. If an organization is given, it is the active organization of the session. Throws for an
-   * unknown id.
+   * unknown id, for a banned or locked user, and if the user is not a member of the organization.
    */
   createSession(userId: string, organizationId?: string | null): Session;
   /** Revokes a session. Throws for an unknown id. */

@@ -4,7 +4,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { verifyToken } from '@clerk/backend';
 import { expect, onTestFinished, test } from 'vitest';
+import { startProvider } from './helpers/emulator';
 import { startHttpServer } from './helpers/http-server';
 import { stopAfterTest } from './helpers/stop';
 import { temporaryFolder } from './helpers/temporary-folder';
@@ -15,8 +17,8 @@ const cli = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
  * Starts a program in a process group of its own. The returned `end` resolves once the program and all its descendants have
  * ended, because they share stdout.
  */
-function start(program: string, args: readonly string[], cwd = '.') {
-  const env = { ...process.env, npm_execpath: 'npm-cli.js' };
+function start(program: string, args: readonly string[], cwd = '.', variables = {}) {
+  const env = { ...process.env, ...variables, npm_execpath: 'npm-cli.js' };
   const child = spawn(program, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'], cwd, env });
   onTestFinished(() => {
     if (child.exitCode === null) child.kill('SIGKILL');
@@ -89,9 +91,18 @@ test('clerk-emulator without dev prints variables for an .env file', async () =>
   expect(output).toMatch(/^CLERK_SECRET_KEY=sk_test_\w+$/m);
 });
 
+test('clerk-emulator token prints a session token of a user with an active organization', async () => {
+  const { variables, publicKeyPem: jwtKey, ...emulator } = stopAfterTest(await startProvider());
+  const { id: sub } = emulator.createUser({ email: 'ada@example.com' });
+  const { id } = emulator.createOrganization({ name: 'Ada', createdBy: sub });
+  const { output } = await start(process.execPath, [cli, 'token', sub, id], '.', variables).end();
+  expect(await verifyToken(output.trim(), { jwtKey })).toMatchObject({ sub, o: { id } });
+});
+
 test.each([
   ['exits with the exit code of its command', () => dev('process.exit(7)'), 7, ''],
   ['exits with 128 plus a signal', () => dev("process.kill(process.pid, 'SIGKILL')"), 137, ''],
+  ['token needs the variables of an emulator', () => startCli(['token', 'user_1']), 1, 'CLERK_API_URL'],
   ['needs a command', () => startCli(['dev', 'next', 'dev']), 1, 'Unexpected argument'],
   ['rejects a port that is not a number', () => startCli(['--port', 'x']), 1, '--port: x is not valid.'],
   [

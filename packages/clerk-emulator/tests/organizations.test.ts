@@ -6,7 +6,7 @@ import { SECRET_KEY, startProvider } from './helpers/emulator';
 import { stopAfterAll } from './helpers/stop';
 
 const provider = stopAfterAll(await startProvider());
-const { organizations, users } = createClerkClient({
+const { organizations, sessions, users } = createClerkClient({
   secretKey: SECRET_KEY,
   apiUrl: provider.url,
   telemetry: { disabled: true },
@@ -117,10 +117,16 @@ test('A session token contains the active organization, which touch() and a hand
   expect(await claims()).toMatchObject({ o: { id: second.id } });
   await call('DELETE', `/v1/me/organization_memberships/${second.id}`);
   expect(await claims()).not.toHaveProperty('o');
-  const backend = provider.createSession(id, first.id);
-  expect(
-    await verifyToken(provider.sessionToken(backend.id), { jwtKey: provider.publicKeyPem }),
-  ).toMatchObject({ o: { id: first.id } });
+});
+
+test('A session that a program or the Backend API creates has an active organization, if the user is a member', async () => {
+  const { id: userId } = newUser('active-at-once');
+  const { id } = provider.createOrganization({ name: 'At once', createdBy: userId });
+  const request = { userId, activeOrganizationId: id };
+  const { jwt } = await sessions.getToken((await sessions.createSession(request)).id);
+  for (const token of [jwt, provider.sessionToken(provider.createSession(userId, id).id)])
+    expect(await verifyToken(token, { jwtKey: provider.publicKeyPem })).toMatchObject({ o: { id } });
+  expect(() => provider.createSession(newUser('outsider').id, id)).toThrow('membership');
 });
 
 test('A user creates an organization in the browser and invites a user, who accepts the invitation', async () => {

@@ -61,6 +61,32 @@ test('The emulator rejects unknown, revoked and expired sign-in tokens, a second
   ).rejects.toMatchObject({ status: 404 });
 });
 
+test('A ban revokes the sessions of a user and rejects sign-ins. A rejected ticket is valid again after the ban', async () => {
+  const { provider, user, browser } = await start();
+  const { users, signInTokens } = clerkFor(provider);
+  const { token: ticket } = await signInTokens.createSignInToken({ userId: user.id, expiresInSeconds: 60 });
+  const enter = () => browser.call('POST', '/v1/client/sign_ins', { strategy: 'ticket', ticket });
+  provider.createSession(user.id);
+  expect(await users.banUser(user.id)).toMatchObject({ banned: true, locked: false });
+  const events = provider.webhooks.list().map(({ type }) => type);
+  expect(events.slice(-2)).toEqual(['user.updated', 'session.revoked']);
+  expect(await enter()).toMatchObject({ status: 403, code: 'user_banned' });
+  expect((await users.unbanUser(user.id)).banned).toBe(false);
+  expect((await enter()).response?.status).toBe('complete');
+});
+
+test('A lock rejects every step of a sign-in until it is removed, and the sessions of the user stay active', async () => {
+  const { provider, user, browser } = await start();
+  const { users } = clerkFor(provider);
+  const { id } = provider.createSession(user.id);
+  expect(await users.lockUser(user.id)).toMatchObject({ locked: true, banned: false });
+  for (const secret of [{ password: 'wrong' }, { password: PASSWORD }, { strategy: 'email_code' }])
+    expect(await browser.signIn(EMAIL, secret)).toMatchObject({ status: 403, code: 'user_locked' });
+  expect(provider.store.sessions.get(id)?.status).toBe('active');
+  expect((await users.unlockUser(user.id)).locked).toBe(false);
+  expect((await browser.signIn(EMAIL, { password: PASSWORD })).response?.status).toBe('complete');
+});
+
 test('An invitation ticket is valid once, verifies the invited address and gives the new user the public metadata of the invitation', async () => {
   const { provider, browser } = await start();
   const { invitations } = clerkFor(provider);

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { type ApiResponse, parse } from '../http';
 
-/** Query parameters of a list. Default: the first ten rows. */
+/** Query parameters of a list. As at Clerk, a limit below 1 or above 500 is ignored, so the list has the first ten rows. */
 export const Page = z.object({
-  limit: z.coerce.number().int().min(1).max(500).default(10),
+  limit: z.coerce.number().int().pipe(z.number().min(1).max(500).catch(10)).default(10),
   offset: z.coerce.number().int().min(0).default(0),
 });
 

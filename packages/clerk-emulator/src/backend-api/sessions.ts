@@ -15,7 +15,10 @@ import type { Instance } from '../instance/instance';
 import { sessionResource } from '../instance/resources';
 import { Page } from './page';
 
-const CreateSession = z.strictObject({ user_id: z.string() });
+const CreateSession = z.strictObject({
+  user_id: z.string(),
+  active_organization_id: z.string().nullish(),
+});
 /** The maximum lifetime of a token is ten years. */
 const TokenRequest = z.object({ expires_in_seconds: z.number().int().min(1).max(315_360_000).optional() });
 
@@ -27,8 +30,9 @@ export function sessionRoutes(instance: Instance): Routes {
   const { store } = instance;
   return {
     'POST /v1/sessions': ({ body }) => {
-      const user = requireUser(instance, parse(CreateSession, body).user_id);
-      return { body: sessionResource(createSession(instance, user, newId('client'))) };
+      const { user_id, active_organization_id: organizationId } = parse(CreateSession, body);
+      const user = requireUser(instance, user_id);
+      return { body: sessionResource(createSession(instance, user, newId('client'), organizationId)) };
     },
     'GET /v1/sessions': ({ url }) => {
       const query = url.searchParams;

@@ -53,7 +53,7 @@ const UserFields = {
   // The emulator accepts and ignores the other fields of Clerk.
   ...Object.fromEntries(
     [
-      ...['backup_codes', 'banned', 'bypass_client_trust', 'create_organization_enabled', 'locale', 'locked'],
+      ...['backup_codes', 'bypass_client_trust', 'create_organization_enabled', 'locale'],
       ...['create_organizations_limit', 'delete_self_enabled', 'legal_accepted_at', 'skip_legal_checks'],
       ...['totp_secret', 'email_address_identification_status', 'phone_number_identification_status'],
       ...['notify_primary_email_address_changed', 'sign_out_of_other_sessions'],
@@ -66,6 +66,8 @@ const CreateUser = z
     email_address: z.array(EmailAddress).default([]),
     phone_number: z.array(z.string().regex(/^\+\d{5,15}$/)).default([]),
     web3_wallet: z.array(z.string().min(1)).default([]),
+    banned: z.boolean().nullish().transform(Boolean),
+    locked: z.boolean().nullish().transform(Boolean),
     skip_password_requirement: z.boolean().nullish(),
     skip_user_requirement: z.boolean().nullish(),
   })
@@ -122,13 +124,17 @@ const Event = z.object({ data: z.object({ id: z.string() }) });
 
 /** Returns the Backend API routes for users. A request with an unknown parameter gets a 422 that names the parameter. */
 export function userRoutes(instance: Instance): Routes {
+  const change = (id: string, changes: Partial<User>) => ({
+    body: userResource(updateUser(instance, requireUser(instance, id), changes)),
+  });
   return {
     'POST /v1/users': ({ body }) => {
       const input = parse(CreateUser, body);
       const changes = userChanges(input);
       if (changes.password === undefined && !input.skip_password_requirement) throw passwordRequired();
-      const { email_address: emails, phone_number: phones, web3_wallet: wallets } = input;
-      return { body: userResource(createUser(instance, { ...changes, emails, phones, wallets })) };
+      const { email_address: emails, phone_number: phones, web3_wallet: wallets, banned, locked } = input;
+      const user = { ...changes, emails, phones, wallets, banned, locked };
+      return { body: userResource(createUser(instance, user)) };
     },
     'GET /v1/users': ({ url }) => {
       const query = parse(ListUsers, readParameters(url.searchParams));
@@ -155,18 +161,16 @@ export function userRoutes(instance: Instance): Routes {
       const { client_id: clientId, ...request } = parse(OAuthTokenRequest, body);
       return { body: { object: 'token', jwt: issueOAuthToken(instance, id, { ...request, clientId }) } };
     },
-    'PATCH /v1/users/:id': ({ id, body }) => {
-      const changes = userChanges(parse(UpdateUser, body));
-      return { body: userResource(updateUser(instance, requireUser(instance, id), changes)) };
-    },
+    'PATCH /v1/users/:id': ({ id, body }) => change(id, userChanges(parse(UpdateUser, body))),
+    'POST /v1/users/:id/ban': ({ id }) => change(id, { banned: true }),
+    'POST /v1/users/:id/unban': ({ id }) => change(id, { banned: false }),
+    'POST /v1/users/:id/lock': ({ id }) => change(id, { locked: true }),
+    'POST /v1/users/:id/unlock': ({ id }) => change(id, { locked: false }),
     'PATCH /v1/users/:id/metadata': ({ id, body }) => {
       const user = requireUser(instance, id);
       return { body: userResource(updateUser(instance, user, mergedMetadata(user, body))) };
     },
-    'PUT /v1/users/:id/metadata': ({ id, body }) => {
-      const changes = changedMetadata(parse(MetadataChange, body));
-      return { body: userResource(updateUser(instance, requireUser(instance, id), changes)) };
-    },
+    'PUT /v1/users/:id/metadata': ({ id, body }) => change(id, changedMetadata(parse(MetadataChange, body))),
     'POST /v1/users/:id/verify_password': ({ id, body }) => {
       const { password } = parse(z.strictObject({ password: z.string() }), body);
       if (passwordMatches(password, requireUser(instance, id).password)) return { body: { verified: true } };

@@ -26,6 +26,8 @@ export function exampleEventData(instance: Instance, type: string): Record<strin
     privateMetadata: {},
     unsafeMetadata: {},
     lastSignInAt: null,
+    banned: false,
+    locked: false,
     createdAt: now,
     updatedAt: now,
   };

@@ -4,6 +4,7 @@ import {
   acceptPassword,
   createSession,
   endSessionsOf,
+  requireUnlocked,
   requireUser,
   updateUser,
   userByIdentifier,
@@ -107,9 +108,10 @@ function requireUserByIdentifier(instance: Instance, identifier: string | undefi
 function acceptTicket(instance: Instance, client: Client, ticket: string): SignIn {
   const token = requireSignInToken(instance, ticket);
   const user = requireUser(instance, token.userId);
-  instance.store.signInTokens.put({ ...token, status: 'accepted', updatedAt: instance.clock.now() });
   const verification = verifiedByTicket(token);
-  return complete(instance, { ...begin(instance, client, user), verification }, user);
+  const signIn = complete(instance, { ...begin(instance, client, user), verification }, user);
+  instance.store.signInTokens.put({ ...token, status: 'accepted', updatedAt: instance.clock.now() });
+  return signIn;
 }
 
 function begin(instance: Instance, client: Client, user: User | undefined, identifier?: string): SignIn {
@@ -129,11 +131,13 @@ function begin(instance: Instance, client: Client, user: User | undefined, ident
 }
 
 function enterPassword(instance: Instance, signIn: SignIn, user: User, password: string): SignIn {
+  requireUnlocked(user);
   const verified = { ...signIn, verification: verifyPassword(instance, user, password) };
   return complete(instance, verified, user);
 }
 
 function sendCode(instance: Instance, signIn: SignIn, user: User, strategy: z.infer<typeof CodeStrategy>) {
+  requireUnlocked(user);
   const purpose = strategy === 'email_code' ? 'sign-in' : 'password reset';
   if (user.email === null) {
     const message = 'The verification strategy is not valid for this account';

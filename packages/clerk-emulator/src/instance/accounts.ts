@@ -40,6 +40,8 @@ export function createUser(instance: Instance, input: NewUser): User {
     publicMetadata: {},
     privateMetadata: {},
     unsafeMetadata: {},
+    banned: false,
+    locked: false,
     passwordUpdatedAt: fields.password ? now : null,
     createdAt: instance.creationTime(),
     ...fields,
@@ -55,13 +57,17 @@ export function createUser(instance: Instance, input: NewUser): User {
   return user;
 }
 
-/** Changes a user and sends `user.updated`. Throws a 422 if another user has the new user name or external id. */
+/**
+ * Changes a user and sends `user.updated`. Revokes the sessions of a user who is banned. Throws a 422 if another user has the new
+ * user name or external id.
+ */
 export function updateUser(instance: Instance, user: User, changes: Partial<Omit<User, 'id'>>): User {
   requireUnique(instance, { ...changes, id: user.id });
   const now = instance.clock.now();
   const passwordChange = changes.password === undefined ? {} : { passwordUpdatedAt: now };
   const updated = instance.store.users.put({ ...user, ...changes, ...passwordChange, updatedAt: now });
   instance.webhooks.send('user.updated', userResource(updated));
+  if (changes.banned) endSessionsOf(instance, updated);
   return updated;
 }
 
@@ -73,13 +79,23 @@ export function deleteUser(instance: Instance, user: User): void {
   instance.webhooks.send('user.deleted', deletedUserResource(user));
 }
 
-/** Signs a user in on a client, with an active organization if given, and sends `session.created`. */
+/**
+ * Signs a user in on a client, with an active organization if given, and sends `session.created`. Throws a 403 if the user is
+ * banned or locked, and a 404 if the user is not a member of the organization.
+ */
 export function createSession(
   instance: Instance,
   user: User,
   clientId: string,
   organizationId: string | null = null,
 ): Session {
+  requireUnlocked(user);
+  if (user.banned) {
+    const message = 'You have been banned. If you think this was by mistake, please contact support.';
+    throw new ApiError(403, 'user_banned', message);
+  }
+  const isMember = membershipsOf(instance, user).some((each) => each.organizationId === organizationId);
+  if (organizationId !== null && !isMember) throw notFound(`The membership in ${organizationId}`);
   const now = instance.clock.now();
   const session = instance.store.sessions.put({
     id: newId('sess'),
@@ -97,6 +113,13 @@ export function createSession(
   if (client) instance.store.clients.put({ ...client, updatedAt: now });
   instance.webhooks.send('session.created', sessionEventResource(session, signedIn));
   return session;
+}
+
+/** Throws Clerk's 403 if the user is locked. A lock prevents sign-ins and leaves the sessions of the user active. */
+export function requireUnlocked({ locked }: User): void {
+  if (!locked) return;
+  const message = 'Your account is locked. For more information, please contact support.';
+  throw new ApiError(403, 'user_locked', message);
 }
 
 /**

@@ -36,6 +36,9 @@ const User = z.object({
   privateMetadata: Metadata,
   unsafeMetadata: Metadata,
   lastSignInAt: Time.nullable(),
+  /** Data files of earlier versions lack `banned` and `locked`. A lock never expires: Clerk's setting "Indefinite lockout". */
+  banned: z.boolean().default(false),
+  locked: z.boolean().default(false),
   /**
    * Milliseconds since 1970, with microseconds after the decimal point. The API filters and sorts by this exact time, but
    * returns whole milliseconds.
