@@ -13,6 +13,8 @@ import { processState } from '../process-state';
 const CONNECT_TIMEOUT_MS = 7_000;
 /** Maximum wait for a query. No other limit ends a query on a connection whose packets are lost. */
 const QUERY_TIMEOUT_MS = 3_000;
+/** Maximum duration of a transaction, without the wait for its connection. */
+const TRANSACTION_TIMEOUT_MS = 8_000;
 /** On Vercel, `attachDatabasePool` keeps an instance awake, at a charge, until its connections have been idle for this long. */
 const IDLE_TIMEOUT_MS = 5_000;
 /** A connection keeps the settings of the database from the time when it was opened, so a busy one is replaced too. */
@@ -39,7 +41,8 @@ function connect() {
   pool.on('error', (error) => log.warn({ error: describeError(error) }, 'idle database connection lost'));
   attachDatabasePool(pool);
   onShutdown(closeDatabase);
-  return { pool, prisma: new PrismaClient({ adapter: new PrismaPg(pool) }) };
+  const transactionOptions = { maxWait: CONNECT_TIMEOUT_MS, timeout: TRANSACTION_TIMEOUT_MS };
+  return { pool, prisma: new PrismaClient({ adapter: new PrismaPg(pool), transactionOptions }) };
 }
 
 const state = processState('database', (): { connection?: ReturnType<typeof connect> | undefined } => ({}));
@@ -50,7 +53,7 @@ function connection(): ReturnType<typeof connect> {
 }
 
 /**
- * Returns the Prisma client of this process and creates it on first use. A query that exceeds the timeouts above fails. The
+ * Returns the Prisma client of this process and creates it on first use. A query or transaction that exceeds the timeouts above fails. The
  * client works with a transaction pooler, because it uses no session settings and no named statements.
  */
 export function database(): PrismaClient {

@@ -70,12 +70,8 @@ export async function findLinks(eitherId: string): Promise<Link[]> {
   );
 }
 
-/**
- * Time limits in milliseconds: `maxWait` for a connection (a suspended database may have to start), and `timeout` for the
- * transaction. At READ COMMITTED, a statement sees the rows that a registration has committed while `storeForgotten` waited for
- * its advisory lock.
- */
-export const TRANSACTION = { maxWait: 7_000, timeout: 8_000, isolationLevel: 'ReadCommitted' } as const;
+/** A statement sees the rows that a registration has committed while `storeForgotten` waited for its advisory lock. */
+export const TRANSACTION = { isolationLevel: 'ReadCommitted' } as const;
 
 /** Prisma's error for the deletion of a row that another table refers to without ON DELETE CASCADE or SET NULL. */
 const ForeignKeyViolation = z.object({ code: z.literal('P2003') });

@@ -76,6 +76,16 @@ test('The second ping after a database was read-only resolves, although idle con
   await expect(pingDatabase(1_000)).resolves.toBeUndefined();
 });
 
+test('A transaction waits for a database that needs several seconds to start', async () => {
+  const { database: client } = await import('#lib/storage/database');
+  await database.proxy.treat('hold');
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const transaction = client().$transaction((running) => running.$queryRaw`SELECT 1 AS one`);
+  await vi.advanceTimersByTimeAsync(6_900);
+  await database.proxy.treat('forward');
+  expect(await transaction).toEqual([{ one: 1 }]);
+});
+
 test('The statements of one withConnection() call run on one connection, which is closed when the callback settles', async () => {
   const [first, second] = await withConnection(async (rows) => [
     await rows('SELECT pg_backend_pid() AS pid'),
