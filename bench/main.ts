@@ -177,23 +177,29 @@ async function measure(): Promise<string> {
     ['', ...applications.map(({ title }) => title)],
     ['---', ...applications.map(() => '--:')],
   ];
-  for (const [title, scenario] of Object.entries({ ...SCENARIOS, ...OWN_SCENARIOS })) {
-    console.log(`measuring: ${title}`);
+  for (const scenarios of [SCENARIOS, OWN_SCENARIOS]) {
     const having = compared.filter(
-      ({ application }) => title in SCENARIOS || application.title === THIS_SERVICE,
+      ({ application }) => scenarios === SCENARIOS || application.title === THIS_SERVICE,
     );
-    const { ratios } = await compareRequests(
-      reference,
-      having.map(({ server, users }) => ({ server, makeRequest: () => scenario(users) })),
-    );
-    rows.push([title, ...compared.map((each) => (having.includes(each) ? (ratios.shift() ?? '') : '–'))]);
-    // The test dependencies record commands and statements, which would fill the memory.
-    kv.takeCommands();
-    database.takeStatements();
+    for (const [title, scenario] of Object.entries(scenarios)) {
+      console.log(`measuring: ${title}`);
+      const { ratios } = await compareRequests(
+        reference,
+        having.map(({ server, users }) => ({ server, makeRequest: () => scenario(users) })),
+      );
+      rows.push([title, ...compared.map((each) => (having.includes(each) ? (ratios.shift() ?? '') : '–'))]);
+      // The test dependencies record commands and statements, which would fill the memory.
+      kv.takeCommands();
+      database.takeStatements();
+    }
+    if (scenarios === SCENARIOS) {
+      // All applications have received the same requests.
+      const used = compared.map(({ server, memory }) =>
+        [memory, residentMegabytes(server)].map((megabytes) => Math.round(megabytes)).join(' / '),
+      );
+      rows.push(['MB after the start / after the requests above', ...used]);
+    }
   }
-  const used = compared.map(({ server, memory }) =>
-    [memory, residentMegabytes(server)].map((megabytes) => Math.round(megabytes)).join(' / '),
-  );
 
   console.log('measuring: start');
   const [bareStarts = [], ...starts] = await inRounds([
@@ -208,7 +214,6 @@ async function measure(): Promise<string> {
     'start of a process, with a cache hit',
     ...starts.map((each) => formatRatios(each, bareStarts)),
   ]);
-  rows.push(['MB after the start / after the measurement', ...used]);
 
   const commit = execFileSync('git', ['describe', '--always', '--dirty'], { encoding: 'utf8' }).trim();
   return `CPU time of the server process as a multiple of a bare Next.js route in a separate application (${empty.milliseconds.toFixed(2)} ms per request, ${Math.round(median(bareStarts))} ms to start). Behind an empty middleware, that route takes ${empty.ratios.join()}. The [tutorial](bench/baselines/tutorial) uses the SDK's middleware and \`auth()\`, a cached id and a Prisma upsert. \`npm run bench\`: median (minimum–maximum) of ${rounds} rounds with ${CONNECTIONS} connections, at commit ${commit} with Node.js ${process.version}.

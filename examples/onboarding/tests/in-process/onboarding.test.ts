@@ -16,6 +16,8 @@ vi.mock('../../events/onboard-user', () => ({ onboardUser }));
 vi.mock('#events', () => ({ events: {} }));
 
 const MIGRATION = readFileSync('prisma/migrations/20261125000000_create_onboarding/migration.sql', 'utf8');
+/** The statement that queues the rows that were given up. */
+const [QUEUE_AGAIN = ''] = /UPDATE outbox [^`]+/.exec(readFileSync('docs/build.md', 'utf8')) ?? [];
 const SECRET = 'secret-of-the-cron-job';
 const ROLE = `onboarding_${randomBytes(6).toString('hex')}`;
 const { database, kv } = await startInProcess();
@@ -27,6 +29,7 @@ const loadRoutes = () =>
     register: (await import('../../app/auth/v1/register/route')).POST,
     webhook: (await import('../../app/webhooks/idp/v1/user-created/route')).POST,
     outbox: (await import('../../app/cron/v1/outbox/route')).GET,
+    log: (await import('#lib/log')).log,
   }));
 const routes = await loadRoutes();
 const { backfill, closeDatabase } = await importAsProcess(async () => ({
@@ -51,7 +54,7 @@ const register = (user: string, { register: route } = routes) =>
     headers: session('user_caller'),
     body: JSON.stringify({ identityProviderUserId: user }),
   });
-const work = () => send(routes.outbox, { headers: { authorization: `Bearer ${SECRET}` } });
+const work = ({ outbox } = routes) => send(outbox, { headers: { authorization: `Bearer ${SECRET}` } });
 const link = (count: number) =>
   pool.query(
     `INSERT INTO users SELECT gen_random_uuid(), 'user_' || n FROM generate_series(1, $1::int) AS n`,
@@ -167,7 +170,7 @@ test('A call handles at most 100 rows', async () => {
   expect([await work(), await work()]).toMatchObject([{ body: { handled: 100 } }, { body: { handled: 1 } }]);
 });
 
-test('A row that fails does not block the others, and is handled again with the same key after pauses that double up to 17 hours', async () => {
+test('A row that fails does not block the others, and is handled again with the same key after pauses that double up to 4 hours', async () => {
   await link(3);
   onboardUser.mockRejectedValueOnce(new Error('The mail server rejects ada@example.com'));
   expect(await work()).toMatchObject({ status: 200, body: { handled: 2 } });
@@ -176,10 +179,31 @@ test('A row that fails does not block the others, and is handled again with the 
   await pool.query('UPDATE outbox SET attempts = 40');
   onboardUser.mockRejectedValueOnce(new Error());
   await work();
-  expect(await skipPauses()).toEqual([{ attempts: 41, minutes: 1024 }]);
+  expect(await skipPauses()).toEqual([{ attempts: 41, minutes: 256 }]);
   expect(await work()).toMatchObject({ body: { handled: 1 } });
   const [failed, ...others] = onboardUser.mock.calls.map(([, idempotencyKey]) => idempotencyKey);
   expect(others.filter((key) => key === failed)).toHaveLength(2);
+});
+
+test('A row is given up 23 hours after its first attempt, logged as an error once by three processes, and handled again after the statement of the guide', async () => {
+  const processes = [routes, await loadRoutes(), await loadRoutes()];
+  const errors = processes.map(({ log }) => vi.spyOn(log, 'error').mockReturnValue());
+  const workLater = async (hours: string) => {
+    await pool.query(`UPDATE outbox SET due_at = now() WHERE due_at IS NOT NULL;
+      UPDATE outbox SET first_attempt_at = now() - interval '${hours} hours' WHERE attempts > 0`);
+    await Promise.all(processes.map(work));
+    return onboardUser.mock.calls.length;
+  };
+  onboardUser.mockRejectedValue(new Error());
+  await link(30);
+  await pool.query(`UPDATE outbox SET created_at = now() - interval '9 days'`);
+  expect([await workLater('0'), await workLater('22.9')]).toEqual([30, 60]);
+  expect([await workLater('23.1'), await workLater('48')]).toEqual([60, 60]);
+  const lines = errors.flatMap(({ mock }) => mock.calls);
+  expect([lines.length, new Set(lines.map(([fields]) => JSON.stringify(fields))).size]).toEqual([30, 30]);
+  onboardUser.mockResolvedValue();
+  await pool.query(QUEUE_AGAIN);
+  expect(await work()).toMatchObject({ body: { handled: 30 } });
 });
 
 test('The row of a killed process is handled again after its pause', async () => {
