@@ -1,8 +1,9 @@
+import type { ActiveOrganization } from './api/input';
 import type { AuthenticatedContext } from './api/schemas';
 import { type GuardedHandler, guardWith, resolveVerdict } from './guard';
 import { HttpError } from './http/error';
 import type { RouteContext, RouteHandler } from './http/route';
-import { type ActiveOrganization, readVerdict } from './idp/verdict';
+import { readVerdict } from './idp/verdict';
 import { addLogFields } from './log';
 import { resolveTenantId } from './tenant-id';
 

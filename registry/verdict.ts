@@ -1,25 +1,22 @@
 import { auth } from '@clerk/nextjs/server';
-import { isIdentityProviderUserId, parseActor } from '../api/input';
+import { isIdentityProviderUserId, parseActor, parseOrganization } from '../api/input';
 import { HttpError } from '../http/error';
 import { extractCredential, WITHOUT_KEYS } from './credential';
-
-/** The active organization of a session, and the user's role in it. */
-export type ActiveOrganization = Readonly<Record<'id' | 'role', string>>;
 
 /**
  * Returns the user of the session that `clerkMiddleware` verified. Returns no user for an id that a database cannot store
  * exactly. Throws if the middleware did not run for the request.
  */
 export async function readVerdict(headers: Pick<Headers, 'get'>) {
-  const { userId, sessionId, sessionClaims, orgId: id, orgRole: role } = await auth();
+  const session = await auth();
+  const { userId, sessionId, sessionClaims } = session;
   const reason = headers.get('x-clerk-auth-reason') || 'signed-out';
   const isUnchecked = !process.env['CLERK_JWT_KEY'] && WITHOUT_KEYS.test(reason);
   if (!userId || !sessionId) return { user: undefined, reason, isUnchecked };
   if (!isIdentityProviderUserId(userId)) return { user: undefined, reason: 'no-user-id' };
   const actor = parseActor(sessionClaims?.act);
   if (actor === null) return { user: undefined, reason: 'malformed' };
-  const organization = isIdentityProviderUserId(id) && typeof role === 'string' ? { id, role } : undefined;
-  return { user: userId, issuedAt: sessionClaims?.iat, actor, organization };
+  return { user: userId, issuedAt: sessionClaims?.iat, actor, organization: parseOrganization(session) };
 }
 
 /** Throws an HttpError 401 if another site made the browser send the session cookies. A bearer token is not affected. */

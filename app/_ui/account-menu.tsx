@@ -1,16 +1,16 @@
 'use client';
 
 import Link from 'next/link';
-import { UserButton, useAuth } from '#lib/idp/browser';
+import { UserButton, useUser } from '#lib/idp/browser';
 import styles from './ui.module.css';
 
 /**
- * The account navigation. If the visitor is signed in, shows a link to the account page and, next to the link, the user button
+ * The account navigation. `isSignedIn` counts until the identity provider's browser SDK is loaded. If the visitor is signed in, shows a link to the account page and, next to the link, the user button
  * of the identity provider. Otherwise, shows links to the pages for sign-in and sign-up.
  */
-export function AccountMenu() {
-  const { userId } = useAuth();
-  if (!userId) {
+export function AccountMenu({ isSignedIn }: { isSignedIn: boolean }) {
+  const user = useUser();
+  if (!(user.isLoaded ? user.isSignedIn : isSignedIn)) {
     return (
       <nav aria-label="Account" className={styles['menu']}>
         <Link className={styles['menuLink']} href="/sign-in">

@@ -11,7 +11,7 @@ import styles from './ui.module.css';
  * identity provider's emulator.
  */
 export async function SiteHeader() {
-  const { isUnchecked } = readVerdict(await headers());
+  const { user, isUnchecked } = readVerdict(await headers());
   const consoleAddress = mailsOnConsole();
   return (
     <header>
@@ -31,7 +31,7 @@ export async function SiteHeader() {
             </a>
           ) : null}
         </nav>
-        {isUnchecked ? null : <AccountMenu />}
+        {isUnchecked ? null : <AccountMenu isSignedIn={user !== undefined} />}
       </div>
     </header>
   );

@@ -1,14 +1,14 @@
 'use client';
 
 import { type FormEvent, useState } from 'react';
-import { useAuth } from '#lib/idp/browser';
+import { useSession } from '#lib/idp/browser';
 import { type ApiRequest, callApi, type Exchange } from './api';
 import styles from './console.module.css';
 import { ExchangeView } from './exchange-view';
 
 /** Lets the user call the API, and shows the request and the response. */
 export function ApiConsole({ identityProviderUserId }: { identityProviderUserId: string }) {
-  const session = useAuth();
+  const session = useSession();
   const [id, setId] = useState(identityProviderUserId);
   const [exchange, setExchange] = useState<Exchange>();
   const [busy, setBusy] = useState(false);

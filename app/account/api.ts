@@ -1,3 +1,5 @@
+import type { useSession } from '#lib/idp/browser';
+
 /** A call to this service's API. */
 export interface ApiRequest {
   readonly method: 'GET' | 'POST';
@@ -47,21 +49,18 @@ const settled = (promise: Promise<unknown>, milliseconds: number): Promise<unkno
   Promise.race([promise.catch(() => undefined), new Promise((resolve) => setTimeout(resolve, milliseconds))]);
 
 /** The session as the browser SDK provides it. */
-export interface Session {
-  readonly isLoaded: boolean;
-  getToken(options?: { skipCache?: boolean }): Promise<string | null>;
-}
+export type Session = ReturnType<typeof useSession>;
 
 /**
  * Calls the API as the signed-in user. Does not reject. If the browser SDK is loaded, renews an expired session token
  * before the request. After a 401, renews the token and sends the request once more. A second 401 usually means that the
  * session has ended.
  */
-export async function callApi(request: ApiRequest, { isLoaded, getToken }: Session): Promise<Exchange> {
+export async function callApi(request: ApiRequest, { session }: Session): Promise<Exchange> {
   // While the SDK loads, the request does not wait, because the cookie was valid when the server rendered this page.
-  if (isLoaded) await settled(getToken(), REFRESH_TIMEOUT_MS);
+  if (session) await settled(session.getToken(), REFRESH_TIMEOUT_MS);
   const response = await send(request);
   if (response?.status !== 401) return { request, response };
-  await settled(getToken({ skipCache: true }), REFRESH_TIMEOUT_MS);
+  if (session) await settled(session.getToken({ skipCache: true }), REFRESH_TIMEOUT_MS);
   return { request, response: await send(request) };
 }

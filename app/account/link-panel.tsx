@@ -1,6 +1,6 @@
 'use client';
 
-import { useAuth, useUser } from '#lib/idp/browser';
+import { useSession, useUser } from '#lib/idp/browser';
 import { CopyButton } from '../_ui/copy-button';
 import ui from '../_ui/ui.module.css';
 import styles from './account.module.css';
@@ -138,7 +138,7 @@ function Down({
  * between these ids. After a failure, shows the error and what to do about it.
  */
 export function LinkPanel() {
-  const { state, busy, check } = useLink(useAuth());
+  const { state, busy, check } = useLink(useSession());
   return (
     <section aria-labelledby="ids" aria-busy={busy} className={styles['panel']}>
       <div className={styles['panelHead']}>

@@ -137,8 +137,8 @@ export default function DocsPage() {
         <Section id="first-call" title="Your first call">
           <p>
             Create a user on the local stack and get a session token, which is valid for 60 seconds. In the
-            pages of your application, <code>await getToken()</code> from <code>useAuth()</code> returns a
-            token. The commands below use the variables <code>API</code> and <code>TOKEN</code>.
+            pages of your application, <code>await session.getToken()</code> from <code>useSession()</code>{' '}
+            returns a token. The commands below use the variables <code>API</code> and <code>TOKEN</code>.
           </p>
           <Command title="Prepare the shell">{PREPARATION}</Command>
         </Section>

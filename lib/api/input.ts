@@ -53,6 +53,29 @@ export function parseActor(act: unknown): Actor | null | undefined {
   return typeof type === 'string' ? { id: sub, type } : null;
 }
 
+/** The active organization of a session, and the user's role in it. */
+export interface ActiveOrganization {
+  readonly id: string;
+  readonly role: string;
+}
+
+/**
+ * Returns the active organization that the SDK read from the claims of a session token, or undefined if the id or the role is
+ * malformed. The SDK does not check the types of the claims, and turns a role of any type into a text.
+ */
+export function parseOrganization(session: {
+  readonly orgId?: unknown;
+  readonly orgRole?: unknown;
+  readonly sessionClaims?: object | null;
+}): ActiveOrganization | undefined {
+  const { orgId: id, orgRole: role, sessionClaims } = session;
+  // A token of version 2 has the claim `o`.
+  const { o, org_role }: { readonly o?: unknown; readonly org_role?: unknown } = Object(sessionClaims);
+  const claim = o === undefined ? org_role : Object(o).rol;
+  if (!isIdentityProviderUserId(id) || typeof role !== 'string') return undefined;
+  return typeof claim === 'string' && claim !== '' ? { id, role } : undefined;
+}
+
 const invalid = (message: string) => ({ issues: [{ message }] });
 
 /** Schema of the body of `POST /auth/v1/register` (docs/contract.md, 2.3). Ignores unknown fields, and does not change the id. */

@@ -1,2 +1,2 @@
 /** The only module through which pages use the provider's SDK in the browser. */
-export { UserButton, useAuth, useUser } from '@clerk/nextjs';
+export { UserButton, useSession, useUser } from '@clerk/nextjs';

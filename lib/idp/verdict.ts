@@ -1,14 +1,10 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod/mini';
-import { isIdentityProviderUserId, parseActor } from '../api/input';
+import { isIdentityProviderUserId, parseActor, parseOrganization } from '../api/input';
 import { environment } from '../env';
 import { describeError } from '../errors/describe-error';
 import { rateLimitedWarning } from '../log';
 import { WITHOUT_KEYS } from './credential';
-
-const ActiveOrganization = z.object({ id: z.string(), role: z.string() });
-/** The active organization of a session, and the user's role in it. */
-export type ActiveOrganization = Readonly<z.infer<typeof ActiveOrganization>>;
 
 const Verdict = z.object({
   /** The user of a verified session. */
@@ -20,7 +16,7 @@ const Verdict = z.object({
   /** Times of the token in seconds since 1970. */
   issuedAt: z.optional(z.number()),
   expiresAt: z.optional(z.number()),
-  organization: z.optional(ActiveOrganization),
+  organization: z.optional(z.object({ id: z.string(), role: z.string() })),
   actor: z.optional(z.object({ id: z.string(), type: z.exactOptional(z.string()) })),
   /** A verified OAuth access token of a client that acts for a user. It is not a session. */
   accessToken: z.optional(z.object({ user: z.string(), clientId: z.string(), scopes: z.array(z.string()) })),
@@ -57,11 +53,6 @@ interface SdkSession {
   readonly sessionClaims?: { readonly iat?: number; readonly exp?: number; readonly act?: unknown } | null;
 }
 
-/** Returns the active organization of a session. The SDK does not check the types of the claims. */
-function organizationOf({ orgId: id, orgRole: role }: SdkSession): ActiveOrganization | undefined {
-  return isIdentityProviderUserId(id) && typeof role === 'string' ? { id, role } : undefined;
-}
-
 /**
  * Returns the user of a session that the SDK verified. The provider signs session tokens, OIDC tokens and custom tokens with
  * one key, and only a session token has a session id (`sid`).
@@ -73,7 +64,7 @@ export function verdictOf(session: SdkSession): Verdict {
   const actor = parseActor(sessionClaims?.act);
   if (typeof sessionId !== 'string' || sessionId === '' || actor === null) return { reason: 'malformed' };
   if (!isIdentityProviderUserId(userId)) return { reason: 'no-user-id' };
-  const organization = organizationOf(session);
+  const organization = parseOrganization(session);
   return { user: userId, issuedAt: sessionClaims?.iat, expiresAt: sessionClaims?.exp, organization, actor };
 }
 

@@ -103,6 +103,11 @@ describe('API requests', () => {
       { id: '\u{1f600}'.repeat(255), role: 'org:admin' },
     ],
     ['version 2 without a role', { o: { id: 'org_1' } }, undefined],
+    ...[{}, ['admin'], 7, '', null].map((rol): [string, object, undefined] => [
+      `version 2 with the role ${JSON.stringify(rol)}`,
+      { o: { id: 'org_1', rol } },
+      undefined,
+    ]),
     ['version 1 with a role that is not text', { v: undefined, org_id: 'org_1', org_role: 7 }, undefined],
     ...['', 'o'.repeat(256), 'org\0', 'org\ud800', 7, null, { id: 'org_1' }].map(
       (id): [string, object, undefined] => [

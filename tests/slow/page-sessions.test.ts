@@ -44,6 +44,14 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     }
   });
 
+  test.each([undefined, {}, 7])(
+    'A page is shown for a session with an organization whose role is %s',
+    async (rol) => {
+      const { status } = await visit(`${service.url}/account`, cookie(token({ o: { id: 'org_1', rol } })));
+      expect(status).toBe(200);
+    },
+  );
+
   test('The sign-in page redirects to `redirect_url` only if the visitor has a session and `redirect_url` is an absolute path of the service', async () => {
     const signIn = (target: string) => `${service.url}/sign-in?redirect_url=${encodeURIComponent(target)}`;
     const back = await visit(signIn('/account?tab=1'), cookie(token()));
