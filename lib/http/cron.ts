@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { addLogFields } from '../log';
 import { HttpError } from './error';
 import { json, type RouteContext, type RouteHandler, route } from './route';
 
@@ -13,7 +14,9 @@ export const cronRoute = (work: () => Promise<object>): RouteHandler<RouteContex
   route(async ({ headers }) => {
     const secret = process.env['CRON_SECRET'] ?? '';
     const given = digest(headers.get('authorization') ?? '');
-    if (secret.length < 16 || !timingSafeEqual(given, digest(`Bearer ${secret}`)))
+    if (secret.length < 16 || !timingSafeEqual(given, digest(`Bearer ${secret}`))) {
+      addLogFields({ reason: 'cron-secret' });
       throw new HttpError(401, 'Unauthorized');
+    }
     return json(await work());
   });

@@ -1,6 +1,7 @@
 import { NextRequest } from 'next/server';
 import { expect, test, vi } from 'vitest';
 import { cronRoute } from '#lib/http/cron';
+import { log } from '#lib/log';
 
 const SECRET = 'secret-of-the-cron-job';
 const work = vi.fn(async () => ({ handled: 1 }));
@@ -21,9 +22,12 @@ test.each([
   ['', 'Bearer undefined'],
   ['fifteen-letters', 'Bearer fifteen-letters'],
 ])(
-  'With the CRON_SECRET "%s", a call with the authorization "%s" gets a 401 and does no work',
+  'With the CRON_SECRET "%s", a call with the authorization "%s" gets a 401 with the reason cron-secret in the log, and does no work',
   async (secret, given) => {
+    const info = vi.spyOn(log, 'info').mockReturnValue();
     expect(await call(secret, given)).toEqual({ status: 401, body: { message: 'Unauthorized' } });
+    expect(info).toHaveBeenCalledWith(expect.objectContaining({ reason: 'cron-secret' }), 'request');
+    info.mockRestore();
     expect(work).not.toHaveBeenCalled();
   },
 );
