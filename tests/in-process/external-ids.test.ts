@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { startCommand } from '../harness/commands';
+import { lockInserts } from '../harness/dependencies/row-lock';
 import { startProvider } from '../harness/identity-provider';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { SECRET_KEY } from '../harness/keys';
@@ -190,6 +191,17 @@ test('Beside first requests of the same users, an adoption gives each user one i
   const linked = await rows();
   expect(Object.keys(linked).sort()).toEqual(all.toSorted());
   for (const id of all) expect(await kv.engine.call('GET', `auth:user-id-by-idp:${id}`)).toBe(linked[id]);
+});
+
+test('An adoption does not link a user whom another transaction forgets after the check', async () => {
+  signUp('raced', randomUUID());
+  const inserts = await lockInserts(database);
+  const adoption = outcomesOf(adopt);
+  expect(await inserts.waiting(1)).toBe(true);
+  await forgetUser('raced');
+  await inserts.release();
+  expect(await adoption).toEqual({ forgotten: 1 });
+  expect(await rows()).toEqual({});
 });
 
 test('The publish command sets an empty external_id, a previous id and the internal id of a forgotten user to the internal id, keeps any other value, and names the users that the provider rejects', async () => {

@@ -157,6 +157,16 @@ test.each(['write', 'reads', 'Read', 'read:all', 'a\tread', '', undefined])(
   },
 );
 
+test('An access token needs all scopes of the route', async () => {
+  const route = guardOAuth(handler, { scopes: ['read', 'write'] });
+  for (const [scope, status] of [
+    ['read', 403],
+    ['write', 403],
+    ['write x read', 200],
+  ] as const)
+    expect(await send(bearer(accessToken('user_1', { scope })), route), scope).toMatchObject({ status });
+});
+
 test('Every other guarded route rejects an access token, which is verified once', async () => {
   const verify = vi.spyOn(crypto.subtle, 'verify');
   const tokens = [

@@ -132,6 +132,14 @@ test('After five consecutive requests have failed, commands are rejected without
   const drop = ({ request }: StoreRequest) => request.socket.resetAndDestroy();
   const overQuota = ({ commands, response }: StoreRequest) =>
     response.end(JSON.stringify(commands.map(() => ({ error: 'ERR max requests limit exceeded' }))));
+  const tenCommands = () => Promise.all(Array.from({ length: 10 }, get));
+  // One error among the replies is not a failure of the request.
+  respond = ({ commands, response }) =>
+    response.end(
+      JSON.stringify(commands.map((_, index) => (index === 3 ? { error: 'ERR' } : { result: 'x' }))),
+    );
+  for (let attempt = 0; attempt < 6; attempt += 1) await tenCommands();
+  expect([warn.mock.calls.length, storeRequests.length]).toEqual([0, 6]);
   for (const [outages, fail, logged] of [
     [1, drop, { code: 'ECONNRESET' }],
     [2, overQuota, { name: 'UpstashError' }],
@@ -139,7 +147,7 @@ test('After five consecutive requests have failed, commands are rejected without
     storeRequests.length = 0;
     respond = fail;
     // Ten commands of one request are one failure.
-    for (let attempt = 1; attempt < 5; attempt += 1) await Promise.all(Array.from({ length: 10 }, get));
+    for (let attempt = 1; attempt < 5; attempt += 1) await tenCommands();
     respond = echo;
     expect(await get()).toBe('key');
     respond = fail;
