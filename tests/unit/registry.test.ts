@@ -42,12 +42,3 @@ test.each(items)(
     expect(unknown).toEqual([]);
   },
 );
-
-test('The shadcn items have at most 26 files, and 940 lines without the doctor', () => {
-  const files = [...new Set(items.flatMap((item) => item.files.map((file) => file.path)))];
-  const lines = files
-    .filter((file) => !file.endsWith('doctor.ts'))
-    .flatMap((file) => readFileSync(file, 'utf8').match(/\S.*$/gm) ?? []);
-  expect(files.length).toBeLessThanOrEqual(26);
-  expect(lines.length).toBeLessThanOrEqual(940);
-});
