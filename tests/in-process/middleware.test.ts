@@ -1,35 +1,17 @@
-import { type Emulator, startEmulator } from 'clerk-emulator';
 import { NextRequest } from 'next/server';
-import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { setEnvironment } from '#lib/env';
 import { log } from '#lib/log';
-import { runMiddleware } from '../harness/application';
-import { BUILD_TIME_VALUES } from '../harness/build';
-import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
-import { PUBLISHABLE_KEY, SECRET_KEY } from '../harness/keys';
+import { runMiddleware, startMiddleware } from '../harness/application';
 import { bearer, cookie, now, tokenFor } from '../harness/requests';
-import { stopAfterAll } from '../vitest/stop-after-all';
 
 const PARTY = 'https://app.example.com';
-const keys = { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY };
-const idp: Emulator = stopAfterAll(
-  await startEmulator({ ...keys, signingKeyPem: SIGNING_KEY_PEM, webhook: undefined }),
-);
+const idp = await startMiddleware({ IDP_AUTHORIZED_PARTIES: PARTY });
 const token = (sub = 'user_1', claims = {}) => tokenFor(idp, sub, { azp: PARTY, ...claims });
 
 const warn = vi.spyOn(log, 'warn').mockReturnValue();
 const error = vi.spyOn(log, 'error').mockReturnValue();
 
-beforeAll(() => {
-  const variables = {
-    IDP_SECRET_KEY: SECRET_KEY,
-    IDP_PUBLISHABLE_KEY: PUBLISHABLE_KEY,
-    IDP_AUTHORIZED_PARTIES: PARTY,
-    IDP_JWT_KEY: idp.publicKeyPem,
-    CLERK_API_URL: idp.url,
-  };
-  for (const [name, value] of Object.entries({ ...BUILD_TIME_VALUES, ...variables })) vi.stubEnv(name, value);
-});
 beforeEach(() => {
   warn.mockClear();
   error.mockClear();
@@ -78,14 +60,9 @@ describe('API requests', () => {
       { reason: 'token-invalid-authorized-parties' },
     ],
     [
-      'a token without azp',
-      () => bearer(token('user_1', { azp: undefined })),
+      'cookies without azp',
+      () => cookie(token('user_1', { azp: undefined })),
       { reason: 'token-invalid-authorized-parties' },
-    ],
-    [
-      'cookies from another site',
-      () => ({ ...cookie(token()), 'sec-fetch-site': 'cross-site' }),
-      { reason: 'foreign-cookie' },
     ],
   ])('The verdict about a request with %s is $2', async (_what, headers, expected) => {
     expect(await verdictAt('/users/v1/me', headers())).toEqual(expected);
@@ -93,17 +70,23 @@ describe('API requests', () => {
     expect(await verdictAt('/users/v1/me', headers())).toEqual(expected);
   });
 
+  test('A session cookie is accepted only from the origins in IDP_AUTHORIZED_PARTIES, also if its session is cached', async () => {
+    const cookies = { ...cookie(token()), 'sec-fetch-site': 'same-site' };
+    const post = (origin: string) => verdictAt('/users/v1/me', { ...cookies, origin }, { method: 'POST' });
+    expect(await post(PARTY)).toEqual(user);
+    expect(await post('https://x.example')).toEqual({ reason: 'foreign-cookie' });
+  });
+
   const organization = { id: 'org_1', role: 'org:admin' };
   test.each<[string, object, object | undefined]>([
-    ['version 1', { v: undefined, org_id: 'org_1', org_role: 'org:admin' }, organization],
+    ['version 1', { v: undefined, sts: undefined, org_id: 'org_1', org_role: 'org:admin' }, organization],
     ['version 2', { o: { id: 'org_1', rol: 'admin' } }, organization],
     [
       'version 2 with the longest id',
       { o: { id: '\u{1f600}'.repeat(255), rol: 'admin' } },
       { id: '\u{1f600}'.repeat(255), role: 'org:admin' },
     ],
-    ['version 2 without a role', { o: { id: 'org_1' } }, undefined],
-    ...[{}, ['admin'], 7, '', null].map((rol): [string, object, undefined] => [
+    ...[{}, ['admin'], 7, '', null, undefined].map((rol): [string, object, undefined] => [
       `version 2 with the role ${JSON.stringify(rol)}`,
       { o: { id: 'org_1', rol } },
       undefined,
@@ -208,11 +191,13 @@ describe('Pages', () => {
     ['session cookies', () => cookie(token()), user],
     ['an impersonated session', () => cookie(token('user_1', { act })), { ...user, actor }],
     ['a token without azp', () => cookie(token('user_1', { azp: undefined })), user],
-    [
-      'a token of another frontend',
-      () => cookie(token('user_1', { azp: 'https://x.example' })),
-      { reason: 'signed-out' },
-    ],
+    ...['https://x.example', `${PARTY}.evil.example`, 7].map(
+      (azp): [string, () => Record<string, string>, object] => [
+        `a token of the frontend ${azp}`,
+        () => cookie(token('user_1', { azp })),
+        { reason: 'signed-out' },
+      ],
+    ),
     [
       'a pending session of another frontend',
       () => cookie(token('user_1', { azp: 'https://x.example', sts: 'pending' })),

@@ -66,7 +66,7 @@ const provocations: Readonly<Record<string, () => Promise<ParsedResponse>>> = {
   [`POST ${HOOK} 400 Missing body`]: () => deliver(service.url, ''),
   [`POST ${HOOK} 400 Invalid webhook signature`]: () => deliver(service.url, '{}', {}),
   [`POST ${HOOK} 400 Invalid webhook event`]: () => event({}),
-  [`POST ${HOOK} 413 Payload too large`]: () => deliver(service.url, ' '.repeat(256 * 1024 + 1)),
+  [`POST ${HOOK} 413 Payload too large`]: () => deliver(service.url, ' '.repeat(256 * 1024 + 1), {}),
   'GET /health/alive 200 alive': () => get('/health/alive'),
 };
 

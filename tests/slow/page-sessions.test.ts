@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { startStubServer } from '../harness/dependencies/stub-server';
-import { cookie, ME, now, send, tokenFor } from '../harness/requests';
+import { cookie, now, send, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
@@ -31,27 +31,6 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
   const expired = () => cookie(token({ iat: now() - 3600, nbf: now() - 3610, exp: now() - 3000 }));
   const SIGN_IN = /\/sign-in\?redirect_url=%2Faccount$/;
 
-  test('A page accepts a token of an authorized party and a token without azp, and rejects a token of any other party', async () => {
-    for (const azp of [FRONTEND, undefined]) {
-      expect((await visit(`${service.url}/account`, cookie(token({ azp })))).status, azp).toBe(200);
-    }
-    for (const azp of ['https://blog.example.com', `${FRONTEND}.evil.example`, 7]) {
-      const { status, headers } = await visit(`${service.url}/account`, cookie(token({ azp })));
-      expect({ status, location: headers.get('location') }).toEqual({
-        status: 307,
-        location: expect.stringMatching(SIGN_IN),
-      });
-    }
-  });
-
-  test.each([undefined, {}, 7])(
-    'A page is shown for a session with an organization whose role is %s',
-    async (rol) => {
-      const { status } = await visit(`${service.url}/account`, cookie(token({ o: { id: 'org_1', rol } })));
-      expect(status).toBe(200);
-    },
-  );
-
   test('The sign-in page redirects to `redirect_url` only if the visitor has a session and `redirect_url` is an absolute path of the service', async () => {
     const signIn = (target: string) => `${service.url}/sign-in?redirect_url=${encodeURIComponent(target)}`;
     const back = await visit(signIn('/account?tab=1'), cookie(token()));
@@ -71,11 +50,6 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
       expect((await visit(signIn(target), cookie(token()))).status, target).toBe(200);
     const signedOut = { cookie: '__client_uat=0; __clerk_db_jwt=dvb_of_a_visitor' };
     expect((await visit(signIn('/account'), signedOut)).status).toBe(200);
-  });
-
-  test('The API rejects a session cookie without azp, although a page accepts such a cookie', async () => {
-    const { status } = await send(`${service.url}${ME}`, { headers: cookie(token({ azp: undefined })) });
-    expect(status).toBe(401);
   });
 
   test('A page treats a visitor with an expired session token and an unknown handshake nonce as signed out, and does not start a new handshake', async () => {

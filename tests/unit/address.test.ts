@@ -79,6 +79,7 @@ test.each([
   '/_error',
   '/x/../users/v1/me',
   '/x/%2e%2e/users/v1/me',
+  '/_next/static/%2e%2e/%2e%2e/users/v1/me',
   '/./users/v1/me',
   '//users/v1/me',
   '/users\\v1\\me',

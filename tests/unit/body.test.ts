@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import * as z from 'zod/mini';
+import { RegisterUserRequest } from '#lib/api/input';
 import { limitBody, readJson } from '#lib/http/body';
 
 const sent = (body: string | Uint8Array<ArrayBuffer>) =>
@@ -25,22 +25,54 @@ test('limitBody().text() rejects a body above the limit with a 413, and a body t
   });
 });
 
-const Shape = z.object({ id: z.string('id must be a string') }, 'must be an object');
+const NOT_JSON = 'The request body must be JSON in UTF-8';
+const NO_OBJECT = 'The request body must be a JSON object';
+const NO_STRING = 'identityProviderUserId must be a string';
 
-test.each<[body: string | Uint8Array<ArrayBuffer>, expected: unknown]>([
-  ['{"id":"a","more":1}', { id: 'a' }],
-  ['{"id":7}', 'id must be a string'],
-  ['[]', 'must be an object'],
-  ['', 'The request body must be JSON in UTF-8'],
-  ['{', 'The request body must be JSON in UTF-8'],
-  [Uint8Array.of(0xff), 'The request body must be JSON in UTF-8'],
+test.each<[body: string | Uint8Array<ArrayBuffer>, message: string]>([
+  ['', NOT_JSON],
+  ['{"identityProviderUserId": "user_x"', NOT_JSON],
+  [Uint8Array.of(0x22, 0xff, 0x22), NOT_JSON],
+  ['"user_x"', NO_OBJECT],
+  ['null', NO_OBJECT],
+  ['["user_x"]', NO_OBJECT],
+  ['{}', NO_STRING],
+  ['{"__proto__":{"identityProviderUserId":"x"}}', NO_STRING],
+  ['{"identityProviderUserId":1}', NO_STRING],
+  ['{"identityProviderUserId":null}', NO_STRING],
+  ['{"identityProviderUserId":""}', 'identityProviderUserId must not be empty'],
+  [
+    `{"identityProviderUserId":"${'u'.repeat(256)}"}`,
+    'identityProviderUserId must have at most 255 characters',
+  ],
+  [
+    String.raw`{"identityProviderUserId":"a\u0000b"}`,
+    'identityProviderUserId must be well-formed Unicode without NUL',
+  ],
+  [
+    String.raw`{"identityProviderUserId":"a\ud800"}`,
+    'identityProviderUserId must be well-formed Unicode without NUL',
+  ],
 ])(
-  'readJson() returns the parsed body, or rejects an invalid body with a message: %s',
-  async (body, expected) => {
-    const reading = readJson(sent(body), Shape);
-    if (typeof expected === 'string') {
-      await expect(reading).rejects.toMatchObject({ status: 400, message: expected });
-    } else expect(await reading).toEqual(expected);
+  'An invalid body of the register route is a 400 that describes the error: %.60s',
+  async (body, message) => {
+    await expect(readJson(sent(body), RegisterUserRequest)).rejects.toMatchObject({ status: 400, message });
+  },
+);
+
+test.each([
+  ' user ',
+  'USER_new',
+  'usér_😀_用户',
+  'u'.repeat(255),
+  '😀'.repeat(255),
+  "'; DROP TABLE users; --",
+  '__proto__',
+])(
+  'The register route reads an id unchanged and ignores other fields: %.30s',
+  async (identityProviderUserId) => {
+    const body = JSON.stringify({ identityProviderUserId, userId: 'mine', created: false });
+    expect(await readJson(sent(body), RegisterUserRequest)).toEqual({ identityProviderUserId });
   },
 );
 
@@ -96,10 +128,11 @@ test('limitBody().text() returns an empty string for a request without a body', 
   expect(await limitBody(new Request('http://localhost/', { method: 'POST' }), rules).text()).toBe('');
 });
 
-test('readJson() accepts a body of 16 KiB and rejects a longer body', async () => {
-  const id = 'x'.repeat(16 * 1024 - '{"id":""}'.length);
-  expect(await readJson(sent(JSON.stringify({ id })), Shape)).toEqual({ id });
-  await expect(readJson(sent(JSON.stringify({ id: `${id}x` })), Shape)).rejects.toMatchObject({
+test('The register route reads a body of 16 KiB, and a longer body is a 413', async () => {
+  const padded = (bytes: number) => '{"identityProviderUserId":"user_1"}'.padEnd(bytes);
+  expect(await readJson(sent(padded(16 * 1024)), RegisterUserRequest)).toBeDefined();
+  await expect(readJson(sent(padded(16 * 1024 + 1)), RegisterUserRequest)).rejects.toMatchObject({
     status: 413,
+    message: 'Payload too large',
   });
 });

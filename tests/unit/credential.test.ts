@@ -15,30 +15,44 @@ test.each([['Bearer ak_secret'], ['Bearer'], [`Bearer ${TOKEN} x`], ['mt_token']
   },
 );
 
-test.each([
-  ['GET', { 'sec-fetch-site': 'same-origin' }, true],
-  ['POST', { 'sec-fetch-site': 'same-origin' }, true],
-  ['GET', { 'sec-fetch-site': 'same-site' }, true],
-  ['POST', { 'sec-fetch-site': 'same-site' }, false],
-  ['POST', { 'sec-fetch-site': 'same-site', origin: 'https://other.example' }, false],
-  ['POST', { 'sec-fetch-site': 'same-site', origin: PARTY }, true],
-  ['POST', { 'sec-fetch-site': 'same-site', origin: 'https://api.example' }, false],
-  ['HEAD', { 'sec-fetch-site': 'same-site' }, true],
-  ['OPTIONS', { 'sec-fetch-site': 'same-site' }, true],
-  ['POST', { 'sec-fetch-site': 'none' }, true],
-  ['POST', { 'sec-fetch-site': 'a-later-value' }, false],
-  ['GET', { 'sec-fetch-site': 'a-later-value' }, false],
-  ['POST', {}, true],
-  ['GET', { 'sec-fetch-site': 'cross-site' }, false],
-  ['GET', { 'sec-fetch-site': 'cross-site', origin: PARTY }, false],
-  ['POST', { origin: 'https://api.example' }, true],
-  ['POST', { origin: 'https://other.example' }, false],
-  ['POST', { origin: 'null' }, false],
+const site = (value: string) => ({ 'sec-fetch-site': value });
+const OWN = { origin: 'https://api.example' };
+const FOREIGN = { origin: 'https://other.example' };
+
+test.each<[Record<string, string>, GET: boolean, POST: boolean]>([
+  [{}, true, true],
+  [site('same-origin'), true, true],
+  [{ ...site('same-origin'), ...OWN }, true, true],
+  [OWN, true, true],
+  [site('none'), true, true],
+  [{ origin: PARTY }, true, true],
+  [{ ...site('same-site'), origin: PARTY }, true, true],
+  [site('same-site'), true, false],
+  [{ ...site('same-site'), ...OWN }, true, false],
+  [{ ...site('same-site'), ...FOREIGN }, true, false],
+  [site('cross-site'), false, false],
+  [{ ...site('cross-site'), origin: PARTY }, false, false],
+  [{ ...site('cross-site'), ...FOREIGN }, false, false],
+  [{ ...site('none'), ...FOREIGN }, false, false],
+  [site('a-later-value'), false, false],
+  [FOREIGN, false, false],
+  [{ origin: 'null' }, false, false],
+  [{ origin: 'evil' }, false, false],
 ])(
-  'The session cookie of a request with the method %s and the headers %j is accepted: %s',
-  (method, headers, counts) => {
-    expect(typeof extract({ ...cookie, ...headers }, method)).toBe(counts ? 'object' : 'string');
-    if (!counts) expect(extract({ ...cookie, ...headers }, method)).toBe('foreign-cookie');
+  'The headers %j decide whether a session cookie is accepted (GET: %s, POST: %s), and a bearer token is always accepted',
+  (headers, get, post) => {
+    for (const [method, isAccepted] of [
+      ['GET', get],
+      ['HEAD', get],
+      ['OPTIONS', get],
+      ['POST', post],
+    ] as const) {
+      const accepted = { header: 'cookie', value: cookie.cookie };
+      expect(extract({ ...cookie, ...headers }, method)).toEqual(isAccepted ? accepted : 'foreign-cookie');
+      expect(extract({ authorization: TOKEN, ...headers }, method)).toMatchObject({
+        header: 'authorization',
+      });
+    }
   },
 );
 
@@ -55,6 +69,13 @@ test.each([
   ['', 'malformed'],
   [`Bearer${TOKEN}`, 'malformed'],
   [`Bearer x ${TOKEN}`, 'malformed'],
+  [`Bearer ${TOKEN}==`, 'malformed'],
+  [`Bearer ${TOKEN} =`, 'malformed'],
+  [`Bearer ${TOKEN} Bearer `, 'malformed'],
+  ['Bearer ..', 'malformed'],
+  ['Bearer ak_0123456789abcdef', 'malformed'],
+  ['Bearer mt_0123456789abcdef', 'malformed'],
+  ['Bearer oat_0123456789abcdef', 'malformed'],
   ['Basic YTpi', 'no-credential'],
   ['Digest  a b', 'no-credential'],
 ])('extractCredential() reads the authorization header %j as: %s', (authorization, expected) => {
@@ -73,6 +94,7 @@ test.each([
     `__clerk_db_jwt=a=b; __client_uat_x=2; __session=${TOKEN}`,
   ],
   [`__session=${TOKEN}; __session_x=no-token`, `__session=${TOKEN}`],
+  [`__session=${TOKEN}; __session_x=${OTHER}==; __session_y=${OTHER} x`, `__session=${TOKEN}`],
 ])("extractCredential() keeps only well-formed cookies of the provider's SDK: %j", (given, value) => {
   expect(extract({ cookie: given })).toEqual({ header: 'cookie', value });
 });

@@ -1,8 +1,12 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import fc from 'fast-check';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { enableTelemetry } from '#lib/log';
+import { registerByIdentityProviderUserId } from '#lib/register';
 import type { Telemetry } from '#lib/telemetry/port';
 import { limitWebhookBody, receiveWebhook } from '#lib/webhook';
-import { BUILD_TIME_VALUES } from '../harness/build';
+import { signatureHeaders, userCreated, type WebhookSigning } from '../harness/requests';
+
+vi.mock('#lib/register', { spy: true });
 
 /** The test vector of the Standard Webhooks libraries and of svix. */
 const vector = {
@@ -13,94 +17,201 @@ const vector = {
   signature: 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
 } as const;
 
-const OTHER_SECRETS = [Buffer.alloc(24, 1), Buffer.alloc(64, 2)].map((bytes) => bytes.toString('base64'));
+const [otherSecret = '', longSecret = ''] = [Buffer.alloc(24, 1), Buffer.alloc(64, 2)].map(
+  (bytes) => `whsec_${bytes.toString('base64')}`,
+);
 
-/** Applies `changes` to the test vector and passes it to `receiveWebhook`. Returns `acknowledged` or the error message. */
-const receive = (
-  changes: Partial<Record<'id' | 'timestamp' | 'signature' | 'payload', string>> = {},
-  prefix = 'svix',
-) =>
-  receiveWebhook(
-    changes.payload ?? vector.payload,
-    new Headers({
-      [`${prefix}-id`]: changes.id ?? vector.id,
-      [`${prefix}-timestamp`]: changes.timestamp ?? String(vector.timestamp),
-      [`${prefix}-signature`]: changes.signature ?? vector.signature,
-    }),
-    [...OTHER_SECRETS, vector.secret],
-  ).then(
-    () => 'acknowledged',
+// The payload of the test vector is not an event. If the service accepts the signature, it reports this problem.
+const verified = 'Invalid webhook event';
+const rejected = 'Invalid webhook signature';
+
+/** Passes a delivery to `receiveWebhook`. Returns the acknowledged type in an array, or the error message. */
+const receive = (payload: string, headers: Record<string, string>) =>
+  receiveWebhook(payload, new Headers(headers), [otherSecret, longSecret, vector.secret]).then(
+    ({ eventType }) => [eventType],
     (error: Error) => error.message,
   );
 
-beforeAll(() => {
-  Object.assign(process.env, BUILD_TIME_VALUES);
-});
+/** Signs a payload as the sender of the test vector does. */
+const sign = (payload: string, signing: WebhookSigning = {}) =>
+  signatureHeaders(payload, {
+    secret: vector.secret,
+    id: vector.id,
+    timestamp: String(vector.timestamp),
+    ...signing,
+  });
+const receiveSigned = (payload: string, signing?: WebhookSigning) => receive(payload, sign(payload, signing));
+
+/** Applies `changes` to the test vector. An undefined value removes the header. */
+function receiveVector(changes: Record<string, string | undefined>, prefix = 'svix') {
+  const { id, timestamp, signature } = vector;
+  const { payload = vector.payload, ...parts } = {
+    id,
+    timestamp: String(timestamp),
+    signature,
+    ...changes,
+  };
+  const headers = Object.entries(parts).flatMap(([name, value]) =>
+    value === undefined ? [] : [[`${prefix}-${name}`, value]],
+  );
+  return receive(payload, Object.fromEntries(headers));
+}
+
 beforeEach(() => {
+  vi.mocked(registerByIdentityProviderUserId).mockReset().mockResolvedValue(undefined);
   vi.useFakeTimers({ toFake: ['Date'], now: vector.timestamp * 1000 });
 });
 afterEach(() => {
   vi.useRealTimers();
 });
 
-describe('receiveWebhook', () => {
-  // The payload of the test vector is not an event. If the service accepts the signature, it reports this problem.
-  const verified = 'Invalid webhook event';
-  const rejected = 'Invalid webhook signature';
+test.each(['svix', 'webhook'])(
+  'The signature of the test vector is accepted if the header names start with %s-',
+  async (prefix) => {
+    expect(await receiveVector({}, prefix)).toBe(verified);
+  },
+);
 
-  test.each(['svix', 'webhook'])(
-    'The signature of the test vector is accepted if the header names start with %s-',
-    async (prefix) => {
-      expect(await receive({}, prefix)).toBe(verified);
-    },
-  );
-
-  test.each([
-    ['payload', '{"test": 2432232315}'],
-    ['payload', '{"test":2432232314}'],
-    ['id', 'msg_p5jXN8AQM9LWM0D4loKWxJel'],
-    ['id', `${vector.id}.${vector.timestamp}`],
-    ['timestamp', '1614265331'],
-    ['timestamp', '1614265330abc'],
-    ['signature', 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OF='],
-    ['signature', 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE'],
-    ['signature', 'v1a,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='],
-  ])('The test vector is rejected if its %s is changed to %s', async (part, value) => {
-    expect(await receive({ [part]: value })).toBe(rejected);
-  });
-
-  test.each(['123', ' ', ',', 'v1,AAAA'])(
-    'The signature of the test vector is accepted if its header also contains the invalid entry %j',
-    async (other) => {
-      expect(await receive({ signature: `${other} ${vector.signature}` })).toBe(verified);
-      expect(await receive({ signature: `${vector.signature} ${other}` })).toBe(verified);
-    },
-  );
-
-  test.each([
-    ['verified', {}],
-    ['rejected', { id: 'msg_other' }],
-  ])('The verification of a delivery is a span with the outcome %s', async (outcome, changes) => {
-    const spans: unknown[] = [];
-    const withSpan: Telemetry['withSpan'] = async (name, work, outcomeOf) => {
-      const result = await work();
-      spans.push([name, outcomeOf(result)]);
-      return result;
-    };
-    enableTelemetry(Object.create({ withSpan }));
-    await receive(changes);
-    expect(spans).toEqual([['verify webhook', outcome]]);
-  });
-
-  test('A body above 256 KiB is a 413, and a body that is not UTF-8 has an invalid signature', async () => {
-    const textOf = (body: string | Uint8Array<ArrayBuffer>) =>
-      limitWebhookBody(new Request('http://localhost/', { method: 'POST', body })).text();
-    expect(await textOf('x'.repeat(256 * 1024))).toHaveLength(256 * 1024);
-    await expect(textOf('x'.repeat(256 * 1024 + 1))).rejects.toMatchObject({ status: 413 });
-    await expect(textOf(Uint8Array.of(0xff))).rejects.toMatchObject({ status: 400, message: rejected });
-  });
-
-  test('A delivery with an empty body and invalid headers gets the error for the empty body', async () => {
-    expect(await receive({ payload: '', id: '', timestamp: 'x', signature: '' })).toBe('Missing body');
-  });
+test('A delivery may have header names of both kinds', async () => {
+  const { 'svix-id': id = '', ...others } = sign(vector.payload);
+  expect(await receive(vector.payload, { ...others, 'webhook-id': id })).toBe(verified);
 });
+
+test.each([
+  ['payload', '{"test": 2432232315}'],
+  ['payload', '{"test":2432232314}'],
+  ['id', undefined],
+  ['id', ''],
+  ['id', 'msg_p5jXN8AQM9LWM0D4loKWxJel'],
+  ['id', `${vector.id}.${vector.timestamp}`],
+  ['timestamp', undefined],
+  ['timestamp', '1614265331'],
+  ['timestamp', '1614265330abc'],
+  ['timestamp', '1614265330.9'],
+  ['timestamp', '+1614265330'],
+  ['timestamp', '01614265330'],
+  ['signature', undefined],
+  ['signature', ''],
+  ['signature', 'v1'],
+  ['signature', 'v1,'],
+  ['signature', 'g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='],
+  ['signature', 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OF='],
+  ['signature', 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE'],
+  ['signature', 'v1a,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='],
+  ['signature', 'v2,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='],
+  ['signature', `${vector.signature}${' v1,AAAA'.repeat(16)}`],
+])('The test vector is rejected if its %s is changed to %s', async (part, value) => {
+  expect(await receiveVector({ [part]: value })).toBe(rejected);
+});
+
+test('A delivery whose body, id or timestamp was changed in any place after it was signed is rejected', async () => {
+  const change = fc.record({
+    part: fc.constantFrom('payload', 'id', 'timestamp'),
+    at: fc.nat(),
+    removed: fc.nat({ max: 1 }),
+    inserted: fc.oneof(fc.string({ maxLength: 2 }), fc.constantFrom('\0', '\ufeff', '\r\n')),
+  });
+  await fc.assert(
+    fc.asyncProperty(change, async ({ part, at, removed, inserted }) => {
+      const signed = String(Reflect.get(vector, part));
+      const start = at % signed.length;
+      const changed = signed.slice(0, start) + inserted + signed.slice(start + removed);
+      fc.pre(changed !== signed && (part === 'payload' || /^[\x21-\x7e]+$/.test(changed)));
+      expect(await receiveVector({ [part]: changed })).toBe(rejected);
+    }),
+  );
+});
+
+test.each<[string, WebhookSigning]>([
+  ['an id that contains a dot', { id: 'msg.signed' }],
+  ['a secret that the service does not have', { secret: `whsec_${Buffer.alloc(32).toString('base64')}` }],
+  ['a timestamp more than 5 minutes ago', { timestamp: String(vector.timestamp - 301) }],
+  ['a timestamp more than 5 minutes ahead', { timestamp: String(vector.timestamp + 301) }],
+  ['a timestamp in milliseconds', { timestamp: String(vector.timestamp * 1000) }],
+  ['a timestamp that is not a number', { timestamp: 'NaN' }],
+])('A correct signature is rejected with %s', async (_what, signing) => {
+  expect(await receiveSigned(vector.payload, signing)).toBe(rejected);
+});
+
+test.each<[string, WebhookSigning]>([
+  ['one of several secrets', { secret: otherSecret }],
+  ['a timestamp 5 minutes ago', { timestamp: String(vector.timestamp - 300) }],
+])('A correct signature is accepted with %s', async (_what, signing) => {
+  expect(await receiveSigned(vector.payload, signing)).toBe(verified);
+});
+
+test.each(['123', ' ', ',', 'v1,AAAA', 'v1,AAAA v2,BBBB'])(
+  'The signature of the test vector is accepted if its header also contains the invalid entry %j',
+  async (other) => {
+    expect(await receiveVector({ signature: `${other} ${vector.signature}` })).toBe(verified);
+    expect(await receiveVector({ signature: `${vector.signature} ${other}` })).toBe(verified);
+  },
+);
+
+test.each([
+  ['white space', '{\n\t"type" : "test.updated",\r\n "data": {}  }\n'],
+  ['escapes', String.raw`{"type":"test\u002eupdated"}`],
+  ['duplicate keys', '{"type":"x","type":"test.updated"}'],
+  ['unusual number formats', '{"type":"test.updated","n":1.0,"m":1e2}'],
+  ['raw Unicode', '{"type":"test.updated", "name":"Zoë 😀"}'],
+])('The webhook signature covers the exact bytes of the body: %s', async (_what, payload) => {
+  expect(await receiveSigned(payload)).toEqual(['test.updated']);
+  expect(await receive(`${payload} `, sign(payload))).toBe(rejected);
+  expect(await receive(JSON.stringify(JSON.parse(payload)), sign(payload))).toBe(rejected);
+});
+
+test.each([
+  ['verified', {}],
+  ['rejected', { id: 'msg_other' }],
+])('The verification of a delivery is a span with the outcome %s', async (outcome, changes) => {
+  const spans: unknown[] = [];
+  const withSpan: Telemetry['withSpan'] = async (name, work, outcomeOf) => {
+    const result = await work();
+    spans.push([name, outcomeOf(result)]);
+    return result;
+  };
+  enableTelemetry(Object.create({ withSpan }));
+  await receiveVector(changes);
+  expect(spans).toEqual([['verify webhook', outcome]]);
+});
+
+test('A body above 256 KiB is a 413, and a body that is not UTF-8 has an invalid signature', async () => {
+  const textOf = (body: string | Uint8Array<ArrayBuffer>) =>
+    limitWebhookBody(new Request('http://localhost/', { method: 'POST', body })).text();
+  expect(await textOf('x'.repeat(256 * 1024))).toHaveLength(256 * 1024);
+  await expect(textOf('x'.repeat(256 * 1024 + 1))).rejects.toMatchObject({ status: 413 });
+  await expect(textOf(Uint8Array.of(0xff))).rejects.toMatchObject({ status: 400, message: rejected });
+});
+
+test('A delivery with an empty body and invalid headers gets the error for the empty body', async () => {
+  expect(await receiveVector({ payload: '', id: '', timestamp: 'x', signature: '' })).toBe('Missing body');
+});
+
+test.each(['hello', '[]', 'null', '{"data":{"id":"user_x"}}', '{"type":1,"data":{"id":"user_x"}}'])(
+  'A body that is not an event gets a 400, even if its signature is valid: %s',
+  async (body) => {
+    expect(await receiveSigned(body)).toBe('Invalid webhook event');
+  },
+);
+
+test.each([
+  { type: 'user.created' },
+  { type: 'user.created', data: 'user_1' },
+  { type: 'user.created', data: {} },
+  { type: 'user.created', data: { id: null } },
+  { type: 'user.created', data: { id: '' } },
+  { type: 'User.Created', data: { id: 'user_1' } },
+  { type: 'user.updated', data: { id: 7 } },
+  { type: '', data: { id: 'user_1' } },
+])('An event that contains no user to register is acknowledged: %j', async (event) => {
+  expect(await receiveSigned(JSON.stringify(event))).toEqual([event.type]);
+  expect(registerByIdentityProviderUserId).not.toHaveBeenCalled();
+});
+
+test.each([7, false, { id: 'x' }, 'a\0b', 'a\udfff', 'u'.repeat(256)])(
+  'A user.created event with an id that cannot be registered gets a 400: %j',
+  async (id) => {
+    expect(await receiveSigned(userCreated(id))).toBe('Invalid webhook event');
+    expect(registerByIdentityProviderUserId).not.toHaveBeenCalled();
+  },
+);

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Client, escapeIdentifier, Pool } from 'pg';
+import { waitUntil } from '../../../dev/system/processes';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy';
 
 /** Direct access of a test to a database of the service. */
@@ -8,8 +9,16 @@ export interface DatabaseAccess {
   readonly pool: Pool;
   /** Returns all rows with this id of the identity provider. */
   rowsOf(identityProviderUserId: string): Promise<{ readonly id: string }[]>;
+  /** Returns the internal ids of all rows with this id of the identity provider. */
+  idsOf(identityProviderUserId: string): Promise<string[]>;
   /** Returns the identity-provider ids of all rows that match the LIKE pattern, sorted. */
   users(pattern?: string): Promise<string[]>;
+  /** Inserts a row for each of these ids of the identity provider. */
+  link(...identityProviderUserIds: string[]): Promise<void>;
+  /** Stores for a day that these users are forgotten. Does not delete their rows. */
+  markForgotten(...identityProviderUserIds: string[]): Promise<void>;
+  /** Resolves to true once at least this number of sessions of the database wait for a lock, or to false after 10 s. */
+  areBlocked(sessions: number): Promise<boolean>;
 }
 
 export interface TestDatabase extends DatabaseAccess {
@@ -18,6 +27,13 @@ export interface TestDatabase extends DatabaseAccess {
   readonly proxy: TcpProxy;
   /** Returns the SQL statements that clients of `url` sent since the last call. */
   takeStatements(): string[];
+  /** Does the same as `takeStatements()`, but returns only the first word of each statement. */
+  takeVerbs(): string[];
+  /**
+   * Creates a role that may log in, and runs statements in which `$role` stands for its name. Returns the name, and the
+   * connection string of the service as this role. `drop()` also drops the role.
+   */
+  createRole(statements: string): Promise<{ readonly role: string; readonly url: string }>;
   drop(): Promise<void>;
 }
 
@@ -62,19 +78,45 @@ export function accessDatabase(connectionString: string): DatabaseAccess {
   // If a test stops the server, the server closes the idle connections, and the pool emits `error`. Without a listener, this
   // event would end the process. The next query opens a new connection.
   pool.on('error', () => undefined);
+  async function rowsOf(identityProviderUserId: string) {
+    const statement = 'SELECT * FROM users WHERE identity_provider_user_id = $1';
+    return (await pool.query<{ id: string }>(statement, [identityProviderUserId])).rows;
+  }
   return {
     pool,
-    async rowsOf(identityProviderUserId) {
-      const statement = 'SELECT * FROM users WHERE identity_provider_user_id = $1';
-      return (await pool.query<{ id: string }>(statement, [identityProviderUserId])).rows;
-    },
+    rowsOf,
+    idsOf: async (identityProviderUserId) => (await rowsOf(identityProviderUserId)).map(({ id }) => id),
     async users(pattern = '%') {
       const statement =
         'SELECT identity_provider_user_id AS id FROM users WHERE identity_provider_user_id LIKE $1';
       return (await pool.query<{ id: string }>(statement, [pattern])).rows.map(({ id }) => id).sort();
     },
+    async link(...ids) {
+      await pool.query(
+        'INSERT INTO users (id, identity_provider_user_id) SELECT gen_random_uuid(), unnest($1::text[])',
+        [ids],
+      );
+    },
+    async markForgotten(...ids) {
+      await pool.query(
+        `INSERT INTO forgotten_users
+         SELECT forgotten_user_hash(id), now(), now() + interval '1 day' FROM unnest($1::text[]) AS id`,
+        [ids],
+      );
+    },
+    areBlocked: (sessions) =>
+      waitUntil(async () => {
+        const { rowCount } = await pool.query(
+          `SELECT FROM pg_stat_activity
+           WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`,
+        );
+        return (rowCount ?? 0) >= sessions;
+      }, 10_000),
   };
 }
+
+/** Password of the roles that `createRole()` creates. */
+export const ROLE_PASSWORD = 'hidden-password-of-a-role';
 
 /** Creates a copy of the template database for one test file, behind a proxy that records statements. */
 export async function createTestDatabase(
@@ -100,15 +142,26 @@ export async function createTestDatabase(
   const proxied = new URL(direct);
   proxied.port = String(proxy.port);
   const access = accessDatabase(direct.href);
+  const takeStatements = () => statements.splice(0);
+  const roles: string[] = [];
   return {
     ...access,
     url: proxied.href,
     proxy,
-    takeStatements: () => statements.splice(0),
+    takeStatements,
+    takeVerbs: () => takeStatements().map((statement) => statement.split(' ', 1)[0] ?? ''),
+    async createRole(rights) {
+      const role = `role_${randomBytes(6).toString('hex')}`;
+      await access.pool.query(`CREATE ROLE ${role} LOGIN PASSWORD '${ROLE_PASSWORD}'`);
+      roles.push(role);
+      await access.pool.query(rights.replaceAll('$role', role));
+      return { role, url: Object.assign(new URL(proxied), { username: role, password: ROLE_PASSWORD }).href };
+    },
     async drop() {
       await proxy.stop();
       await access.pool.end();
       await administer(`DROP DATABASE ${escapeIdentifier(name)} WITH (FORCE)`);
+      for (const role of roles) await administer(`DROP ROLE ${role}`);
     },
   };
 }

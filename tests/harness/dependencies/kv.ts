@@ -2,6 +2,9 @@ import { memoryEngine } from '../../../dev/kv/memory';
 import { type KvEngine, startKvServer } from '../../../dev/kv/server';
 import { type Address, startTcpProxy, type TcpProxy } from './tcp-proxy';
 
+/** Returns the key under which the service caches the internal id of a user. */
+export const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
+
 /** A KV server, which is the cache of the service, behind a proxy. */
 export interface TestKv {
   readonly engine: KvEngine;
@@ -10,6 +13,10 @@ export interface TestKv {
   readonly address: Address;
   /** Variables that connect the service to the proxy. */
   readonly environment: { readonly KV_REST_API_URL: string; readonly KV_REST_API_TOKEN: string };
+  /** Returns the cached internal id of a user, or null. */
+  cachedId(identityProviderUserId: string): Promise<unknown>;
+  /** Caches an internal id of a user. */
+  cacheId(identityProviderUserId: string, id: string): Promise<unknown>;
   /** Returns the commands that reached the server since the last call. Their names are in upper case. */
   takeCommands(): string[][];
   /** Called before each command. The command waits for the returned promise, and fails if that promise rejects. */
@@ -39,6 +46,8 @@ export async function startTestKv(engine = memoryEngine()): Promise<TestKv> {
     proxy,
     address,
     environment: { KV_REST_API_URL: `http://127.0.0.1:${proxy.port}`, KV_REST_API_TOKEN: server.token },
+    cachedId: (user) => engine.call('GET', cacheKey(user)),
+    cacheId: (user, id) => engine.call('SET', cacheKey(user), id),
     takeCommands: () => commands.splice(0),
     beforeCommand: async () => undefined,
     async stop() {

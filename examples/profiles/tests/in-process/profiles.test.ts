@@ -1,5 +1,5 @@
 import { renderToStaticMarkup } from 'react-dom/server';
-import { beforeEach, expect, test, vi } from 'vitest';
+import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { PAGE_PATH, signVerdict, VERDICT } from '#lib/idp/verdict';
 import { startProvider } from '../harness/identity-provider';
 import { importAsProcess, startInProcess } from '../harness/in-process';
@@ -13,6 +13,7 @@ const { database } = await startInProcess();
 const { pool } = database;
 const {
   backfill,
+  closeDatabase,
   default: ProfilePage,
   events,
   exportOwnTables,
@@ -22,19 +23,44 @@ const {
   ...(await import('../../events/export-user')),
   ...(await import('../../app/profile/page')),
   ...(await import('#lib/users/backfill')),
+  ...(await import('#lib/storage/database')),
 }));
 
+let messages = 0;
 /** Runs the handler of `user.updated` as a webhook does. */
-const update = (id: string, first_name: string, updated_at: number) =>
-  events['user.updated']?.(
+function update(id: string, first_name: string, updated_at: number) {
+  messages += 1;
+  return events['user.updated']?.(
     {
-      ...{ id, first_name, updated_at, last_name: 'Lovelace', primary_email_address_id: 'idn_1' },
-      email_addresses: [{ id: 'idn_1', email_address: 'ada@example.com' }],
+      id,
+      first_name,
+      updated_at,
+      last_name: 'Lovelace',
+      image_url: 'https://img.example/1',
+      primary_email_address_id: 'idn_2',
+      email_addresses: [
+        { id: 'idn_1', email_address: 'old@example.com' },
+        { id: 'idn_2', email_address: 'ada@example.com' },
+      ],
     },
-    { messageId: `live:${id}`, occurredAt: updated_at },
+    { messageId: `msg_${messages}`, occurredAt: updated_at },
   );
+}
+const firstNames = async () => (await pool.query('SELECT first_name FROM profiles')).rows.map(Object.values);
 
-beforeEach(() => pool.query('TRUNCATE users, webhook_messages CASCADE'));
+// The role has the privileges of docs/deploy.md that the handler needs, and may not delete profiles.
+beforeAll(async () => {
+  await closeDatabase();
+  const { url } = await database.createRole(`GRANT SELECT, INSERT ON users TO $role;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects TO $role;
+    GRANT SELECT, INSERT, UPDATE ON profiles TO $role`);
+  vi.stubEnv('DATABASE_URL', url);
+});
+beforeEach(() =>
+  pool
+    .query('TRUNCATE users, forgotten_users, webhook_messages, webhook_subjects CASCADE')
+    .then(() => undefined),
+);
 
 test("The page shows the user's stored profile without a call to the provider, and the actor of an impersonated session", async () => {
   const fetching = vi.spyOn(globalThis, 'fetch');
@@ -49,9 +75,70 @@ test("The page shows the user's stored profile without a call to the provider, a
   expect(await open({ id: 'user_support' })).toContain('<p>Shown to user_support</p>');
   expect(fetching).not.toHaveBeenCalled();
   fetching.mockRestore();
-  const [row] = await database.rowsOf('user_ada');
-  const user = { userId: row?.id, identityProviderUserId: 'user_ada', previousIds: [] };
+  const [userId] = await database.idsOf('user_ada');
+  const user = { userId, identityProviderUserId: 'user_ada', previousIds: [] };
   expect(await exportOwnTables(user)).toMatchObject({ profile: { firstName: 'Ada' } });
+});
+
+test('An event overwrites the profile of an older event or of an event with the same time, but not the profile of a newer event', async () => {
+  await database.link('user_ada');
+  for (const [name, time, stored] of [
+    ['first', 1_000, 'first'],
+    ['third', 3_000, 'third'],
+    ['second', 2_000, 'third'],
+    ['third again', 3_000, 'third again'],
+  ] as const) {
+    await update('user_ada', name, time);
+    expect(await firstNames()).toEqual([[stored]]);
+  }
+});
+
+test('After concurrent events of a user, the profile of the newest event is stored', async () => {
+  await database.link('user_ada');
+  await Promise.all([4, 8, 1, 7, 2, 6, 3, 5].map((time) => update('user_ada', String(time), time)));
+  expect(await firstNames()).toEqual([['8']]);
+});
+
+test('A profile has the names, the image and the primary address of the user. Two users may have one address', async () => {
+  const users = ['user_ada', 'user_eve'];
+  await database.link(...users);
+  for (const id of users) await update(id, id, 1_000);
+  const { rows } = await pool.query('SELECT * FROM profiles ORDER BY first_name');
+  expect(rows).toMatchObject(
+    users.map((first_name) => ({
+      first_name,
+      last_name: 'Lovelace',
+      email: 'ada@example.com',
+      image_url: 'https://img.example/1',
+    })),
+  );
+});
+
+test('The profile of a forgotten user is not stored, unless the user is linked again', async () => {
+  await database.markForgotten('user_ada');
+  await update('user_ada', 'Ada', 1_000);
+  expect(await firstNames()).toEqual([]);
+  await database.link('user_ada');
+  await update('user_ada', 'Ada', 2_000);
+  expect(await firstNames()).toEqual([['Ada']]);
+});
+
+test('An event with a previous id updates the profile of the user until the id expires', async () => {
+  await database.link('user_ada');
+  await pool.query(
+    `INSERT INTO previous_ids SELECT 'user_old', id, 'user_ada', 'run', now() + interval '1 day' FROM users`,
+  );
+  await update('user_old', 'second', 2_000);
+  await pool.query('UPDATE previous_ids SET expires_at = now()');
+  await update('user_old', 'third', 3_000);
+  expect(await firstNames()).toEqual([['second']]);
+});
+
+test('An event of a user that is not linked yet fails, so that the provider repeats its delivery', async () => {
+  await expect(update('user_ada', 'Ada', 1_000)).rejects.toThrow('not linked yet');
+  await database.link('user_ada');
+  await update('user_ada', 'Ada', 1_000);
+  expect(await firstNames()).toEqual([['Ada']]);
 });
 
 test('A repeated replay of 510 users stores the newest profile of each, despite rate limits and live deliveries at the same time', async () => {
