@@ -15,10 +15,10 @@ const ENTRY_POINTS = '(?!env|log|process-state)[^/]+\\.ts$';
 
 /** The layers of lib, from the top down. A module imports only from its own layer and from lower layers. */
 const layers = [
-  [ENTRY_POINTS, 'users/', 'doctor/'],
+  [ENTRY_POINTS, 'users/', 'doctor/', 'authentication/'],
   ['linking/', 'idp/', 'migrations/', 'tables/'],
   ['storage/', 'http/'],
-  ['api/', 'authentication/'],
+  ['api/'],
   [BASE, 'telemetry/', 'concurrency/', 'crypto/', 'errors/'],
 ];
 const pathOf = (folders) => `^lib/(${folders.join('|')})`;
@@ -107,9 +107,9 @@ export default {
       severity: 'error',
       from: {
         path: '^(app|lib|middleware|instrumentation)',
-        pathNot: ['^lib/authentication/', '^lib/idp/authentication-adapter'],
+        pathNot: '^lib/authentication/',
       },
-      to: { path: ['^lib/authentication/', '^lib/idp/authentication-adapter'] },
+      to: { path: '^lib/authentication/' },
     },
     {
       name: 'production-does-not-import-the-openapi-generator',
@@ -121,7 +121,7 @@ export default {
       name: 'routes-do-not-import-storage',
       severity: 'error',
       from: { path: '^app/' },
-      to: { path: '^lib/(storage|linking|generated|user-id|tenant-id)' },
+      to: { path: '^lib/(storage|linking|generated|internal-id)' },
     },
     {
       name: 'every-folder-of-lib-has-a-layer',
@@ -136,7 +136,11 @@ export default {
       from: { pathNot: ['^commands/', '^tests/', '^lib/users/forget-due'] },
       to: { path: '^lib/users/(?:forget|relink\\.ts)' },
     },
-    only('only-lib-idp-and-the-middleware-import-clerk', ['@clerk'], ['^lib/idp/', '^middleware']),
+    only(
+      'only-lib-idp-and-the-middleware-import-clerk',
+      ['@clerk'],
+      ['^lib/idp/', '^lib/authentication/adapter', '^middleware'],
+    ),
     only(
       'only-lib-storage-and-migrations-import-the-database',
       ['@prisma', 'pg'],

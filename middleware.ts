@@ -7,7 +7,7 @@ import { nextForDocument } from './lib/http/content-security-policy';
 import { rejectedActionStatus } from './lib/http/server-action';
 import { clientHeaders } from './lib/idp/credential';
 import { pageResponse } from './lib/idp/page';
-import { authenticator } from './lib/idp/session';
+import { authenticator, leaveVerdict } from './lib/idp/session';
 import { signVerdict, VERDICT, verdictOf } from './lib/idp/verdict';
 
 /** Returns true if the service proxies the provider's Frontend API. Only the local stack (`npm run dev`) does so. */
@@ -23,10 +23,7 @@ function options() {
 /** Verifies the session of an API request. With authorized parties, the SDK also rejects a token without an origin (`azp`). */
 const authenticate = authenticator(
   clerkMiddleware(
-    async (auth) => {
-      const headers = new Headers({ [VERDICT]: signVerdict(verdictOf(await auth())) });
-      return NextResponse.next({ request: { headers } });
-    },
+    async (auth, request) => leaveVerdict(request, verdictOf(await auth())),
     () => {
       const { IDP_AUTHORIZED_PARTIES: authorizedParties } = environment();
       return authorizedParties ? { ...options(), authorizedParties } : options();

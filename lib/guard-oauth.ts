@@ -1,9 +1,8 @@
 import type { AuthenticatedContext } from './api/schemas';
 import { environment } from './env';
-import { type GuardedHandler, guardWith, resolveVerdict } from './guard';
+import { type GuardedHandler, guardBy, resolveUser, type Verdict } from './guard';
 import { HttpError } from './http/error';
 import type { RouteContext, RouteHandler } from './http/route';
-import { readVerdict } from './idp/verdict';
 
 /** The authenticated user of a request. With an access token, also the OAuth client that acts for the user, and its scopes. */
 export interface OAuthContext extends AuthenticatedContext {
@@ -27,15 +26,14 @@ function challenge(status: 401 | 403, error: string, scopes: readonly string[]):
   });
 }
 
-async function contextOf(headers: Headers, required: readonly string[]): Promise<OAuthContext | undefined> {
-  const verdict = readVerdict(headers);
+async function contextOf(verdict: Verdict, required: readonly string[]): Promise<OAuthContext | undefined> {
   const { accessToken } = verdict;
-  if (accessToken === undefined) return resolveVerdict(verdict);
+  if (accessToken === undefined) return resolveUser(verdict);
   const { user, clientId, scopes } = accessToken;
   if (!required.every((scope) => scopes.includes(scope)))
     throw challenge(403, 'insufficient_scope', required);
   // Without an issue time, the token does not link a forgotten user again.
-  const context = await resolveVerdict({ user });
+  const context = await resolveUser({ user });
   return context && Object.freeze({ ...context, clientId, scopes });
 }
 
@@ -50,8 +48,8 @@ export const guardOAuth = <C extends RouteContext>(
   handler: GuardedHandler<OAuthContext, C>,
   { scopes }: { readonly scopes: readonly string[] },
 ): RouteHandler<C> =>
-  guardWith(async (headers) => {
-    const context = await contextOf(headers, scopes);
+  guardBy(async (verdict) => {
+    const context = await contextOf(verdict, scopes);
     if (context) return context;
-    throw challenge(401, headers.has('authorization') ? 'invalid_token' : '', scopes);
+    throw challenge(401, verdict.reason === 'no-credential' ? '' : 'invalid_token', scopes);
   }, handler);

@@ -1,11 +1,9 @@
-import type { ActiveOrganization } from './api/input';
 import type { AuthenticatedContext } from './api/schemas';
-import { type GuardedHandler, guardWith, resolveVerdict } from './guard';
+import { type GuardedHandler, guardBy, resolveUser, type Verdict } from './guard';
 import { HttpError } from './http/error';
 import type { RouteContext, RouteHandler } from './http/route';
-import { readVerdict } from './idp/verdict';
+import { readId, resolveId } from './internal-id';
 import { addLogFields } from './log';
-import { resolveTenantId } from './tenant-id';
 
 /** The authenticated user of a request, and the organization that is active in the session: the tenant. */
 export interface TenantContext extends AuthenticatedContext {
@@ -17,24 +15,30 @@ export interface TenantContext extends AuthenticatedContext {
 }
 
 /**
- * Returns the context of a user in an organization, and creates the tenant of a new organization. Returns undefined without an
- * organization or a user. Passes database errors through.
+ * Returns the context of a user in the active organization of a verdict, and creates the tenant of a new organization. Returns
+ * undefined without an organization, and where `resolveUser` does. `looking` is the lookup of the user, if it has already begun.
  */
 export async function resolveTenant(
-  organization: ActiveOrganization | undefined,
-  user: Promise<AuthenticatedContext | undefined>,
+  verdict: Verdict,
+  looking = resolveUser(verdict),
 ): Promise<TenantContext | undefined> {
-  const [context, tenantId] = await Promise.all([
-    user,
-    organization && resolveTenantId(organization.id, user),
-  ]);
-  if (!organization || !context || tenantId === undefined) return undefined;
-  const { id: identityProviderOrganizationId, role: organizationRole } = organization;
-  return Object.freeze({ ...context, tenantId, identityProviderOrganizationId, organizationRole });
+  const { organization, issuedAt } = verdict;
+  // Begins together with the lookup of the user, so both are one round trip.
+  const read = organization && readId('tenant', organization.id);
+  const user = await looking;
+  if (user === undefined || organization === undefined) return undefined;
+  const tenant = await resolveId('tenant', organization.id, issuedAt, read);
+  if (tenant === undefined) return undefined;
+  return Object.freeze({
+    ...user,
+    tenantId: tenant.id,
+    identityProviderOrganizationId: organization.id,
+    organizationRole: organization.role,
+  });
 }
 
 /** Throws a 403 without an organization, or if the user has another role. */
-function checkOrganization(organization: ActiveOrganization | undefined, role: string | undefined): void {
+function checkOrganization({ organization }: Verdict, role: string | undefined): void {
   if (organization !== undefined && (role ?? organization.role) === organization.role) return;
   addLogFields({ reason: organization ? 'organization-role' : 'no-organization' });
   throw new HttpError(403, 'Forbidden');
@@ -51,8 +55,7 @@ export const guardTenant = <C extends RouteContext>(
   handler: GuardedHandler<TenantContext, C>,
   { role }: { readonly role?: string } = {},
 ): RouteHandler<C> =>
-  guardWith(async (headers) => {
-    const verdict = await readVerdict(headers);
-    if (verdict.user !== undefined) checkOrganization(verdict.organization, role);
-    return resolveTenant(verdict.organization, resolveVerdict(verdict));
+  guardBy(async (verdict) => {
+    if (verdict.user !== undefined) checkOrganization(verdict, role);
+    return resolveTenant(verdict);
   }, handler);

@@ -3,37 +3,39 @@ import type { AuthenticatedContext } from './api/schemas';
 import { HttpError } from './http/error';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
 import { checkCookieOrigin, readVerdict } from './idp/verdict';
+import { resolveId } from './internal-id';
 import { addLogFields, withSpan } from './log';
-import { resolveUserId } from './user-id';
 
-type Verdict = Awaited<ReturnType<typeof readVerdict>>;
+export type Verdict = Awaited<ReturnType<typeof readVerdict>>;
 
-async function contextOf(verdict: Verdict): Promise<AuthenticatedContext | undefined> {
-  const { user, actor } = verdict;
+/** Returns the caller of a request with this verdict. The response to a request without a caller is a 401. */
+export type Resolve<T> = (verdict: Verdict) => Promise<T | undefined>;
+
+const contextOf: Resolve<AuthenticatedContext> = async (verdict) => {
+  const { user, actor, reason = 'forgotten', isUnchecked } = verdict;
   if (actor) addLogFields({ impersonated: true });
-  const userId = user === undefined ? undefined : await resolveUserId(user, verdict.issuedAt);
-  if (user !== undefined && userId !== undefined)
+  const resolved = user === undefined ? undefined : await resolveId('user', user, verdict.issuedAt);
+  if (user !== undefined && resolved !== undefined) {
+    const { id: userId, ...fields } = resolved;
+    addLogFields(fields);
     return Object.freeze({ isAuthenticated: true, userId, identityProviderUserId: user });
-  addLogFields({ reason: ('reason' in verdict && verdict.reason) || 'forgotten' });
-  if ('isUnchecked' in verdict && verdict.isUnchecked)
-    throw new HttpError(503, 'Service Unavailable', { 'retry-after': '1' });
+  }
+  addLogFields({ reason });
+  if (isUnchecked) throw new HttpError(503, 'Service Unavailable', { 'retry-after': '1' });
   return undefined;
-}
+};
 
 /**
  * Returns both ids of the user of a verdict. Returns undefined without a verified session, and for a forgotten user, whom an
- * operator deleted after the session token was issued. Implements docs/contract.md, 5.2, rules 2 to 4.
+ * operator deleted after the session token was issued. Throws an HttpError 503 if the session could not be checked. Implements
+ * docs/contract.md, 5.2, rules 2 to 4.
  */
-export const resolveVerdict = (verdict: Verdict): Promise<AuthenticatedContext | undefined> =>
+export const resolveUser: Resolve<AuthenticatedContext> = (verdict) =>
   withSpan(
     'guard',
     () => contextOf(verdict),
     (context) => (context ? 'passed' : 'rejected'),
   );
-
-/** Returns both ids of the user of a request, or undefined, like `resolveVerdict`. */
-export const resolveContext = async (headers: Pick<Headers, 'get'>) =>
-  resolveVerdict(await readVerdict(headers));
 
 /** Handler of a guarded route. `caller` is the context of the guard. */
 export type GuardedHandler<T, C extends RouteContext> = (
@@ -43,14 +45,14 @@ export type GuardedHandler<T, C extends RouteContext> = (
 ) => Promise<Response> | Response;
 
 /** Creates a route whose handler runs only if `resolve` returns the caller of the request. Otherwise, the response is a 401. */
-export function guardWith<T, C extends RouteContext>(
-  resolve: (headers: Headers) => Promise<T | undefined>,
+export function guardBy<T, C extends RouteContext>(
+  resolve: Resolve<T>,
   handler: GuardedHandler<T, C>,
 ): RouteHandler<C> {
   return route(async (request, context) => {
     if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
     checkCookieOrigin(request.headers);
-    const caller = await resolve(request.headers);
+    const caller = await resolve(await readVerdict(request.headers));
     // Costs less than an error, which has a stack.
     if (caller === undefined) return json({ message: 'Unauthorized' }, 401);
     return handler(request, caller, context);
@@ -61,9 +63,10 @@ export function guardWith<T, C extends RouteContext>(
  * Creates a route whose handler runs only for a verified session, with a context that contains both ids of the user.
  *
  * Without a session, the response is a 401 `{"message": "Unauthorized"}`, before any call to the cache or the database. A
- * forgotten user gets the same 401. If the session could not be checked, the response is a 503. A database failure is a 500. A cache failure has no effect. An OPTIONS request gets a 204,
- * and the handler does not run. A route that handles preflight requests exports its own OPTIONS handler.
+ * forgotten user gets the same 401. If the session could not be checked, the response is a 503. A database failure is a 500. A
+ * cache failure has no effect. An OPTIONS request gets a 204, and the handler does not run. A route that handles preflight
+ * requests exports its own OPTIONS handler.
  */
 export const guard = <C extends RouteContext>(
   handler: GuardedHandler<AuthenticatedContext, C>,
-): RouteHandler<C> => guardWith(resolveContext, handler);
+): RouteHandler<C> => guardBy(resolveUser, handler);

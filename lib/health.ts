@@ -19,14 +19,15 @@ const DATABASE_TIMEOUT_MS = 2_000;
 const MAX_AGE_MS = 1_000;
 
 /**
- * Runs at most one query at a time. A later call waits for the query in flight, even if the first caller has timed out. Health
- * checks therefore block only one connection in an outage.
+ * At most one query at a time. A later check waits for the query in flight, even if the first check has timed out. Health checks
+ * therefore block only one connection in an outage.
  */
-const pingDatabaseOnce = singleFlight(() => pingDatabase(DATABASE_TIMEOUT_MS));
+const pings = singleFlight<void>();
+const checks = singleFlight<Readiness>();
 
 let latest: { readonly readiness: Readiness; readonly at: number } | undefined;
 
-const checkReadiness = singleFlight(async () => {
+async function checkReadiness(): Promise<Readiness> {
   const cache = withKv((kv) => kv.ping()).then(
     () => OK,
     () => DEGRADED,
@@ -34,7 +35,10 @@ const checkReadiness = singleFlight(async () => {
   const wasDown = latest?.readiness === NO_DATABASE;
   let result: Readiness = NO_DATABASE;
   try {
-    await withTimeout(DATABASE_TIMEOUT_MS, pingDatabaseOnce());
+    await withTimeout(
+      DATABASE_TIMEOUT_MS,
+      pings('', () => pingDatabase(DATABASE_TIMEOUT_MS)),
+    );
     result = await cache;
     if (wasDown) log.info('ready again');
   } catch (error) {
@@ -44,7 +48,7 @@ const checkReadiness = singleFlight(async () => {
   }
   latest = { readiness: result, at: performance.now() };
   return result;
-});
+}
 
 /**
  * Returns whether this process can serve requests. Does not throw.
@@ -56,5 +60,5 @@ const checkReadiness = singleFlight(async () => {
 export async function readiness(): Promise<Readiness> {
   if (isShuttingDown()) return STOPPING;
   if (latest && performance.now() - latest.at < MAX_AGE_MS) return latest.readiness;
-  return checkReadiness();
+  return checks('', checkReadiness);
 }

@@ -1,17 +1,18 @@
 import { retryOnConflict, withTimeout } from './concurrency/attempts';
-import { findLink, insertLink, isForgotten } from './linking/links';
+import { findLink, insertLink, isForgotten, type Kind } from './linking/links';
 import { withSpan } from './log';
 
-/** The link of an identity-provider user to an internal user. */
+/** The internal id of a user or an organization of the identity provider. */
 export interface Registration {
-  /** The internal user id. */
-  readonly userId: string;
+  readonly id: string;
   /** True if this call created the link. At most one call in all processes creates a given link. */
   readonly created: boolean;
 }
 
 /** Returns the outcome of a registration for logs and telemetry. */
-export function outcomeOf(registration: Registration | undefined): 'created' | 'existing' | 'forgotten' {
+export function outcomeOf(
+  registration: Pick<Registration, 'created'> | undefined,
+): 'created' | 'existing' | 'forgotten' {
   if (registration === undefined) return 'forgotten';
   return registration.created ? 'created' : 'existing';
 }
@@ -22,40 +23,48 @@ export function outcomeOf(registration: Registration | undefined): 'created' | '
  */
 const DEADLINE_MS = 8_000;
 
-/** Calls `work`, again after a lost race against another transaction. Rejects with the error of the last call, or after 8 s. */
-export const withinRegistrationTime = <T>(work: () => Promise<T>): Promise<T> =>
-  withTimeout(DEADLINE_MS, retryOnConflict(work));
-
 async function findOrCreate(
-  identityProviderUserId: string,
+  kind: Kind,
+  providerId: string,
   issuedAt: number | undefined,
 ): Promise<Registration | undefined> {
-  const existing = await findLink(identityProviderUserId);
-  if (existing !== undefined) return existing === null ? undefined : { userId: existing, created: false };
-  const inserted = await insertLink(identityProviderUserId, issuedAt);
-  if (inserted !== undefined) return { userId: inserted, created: true };
-  // Another call has created the link, or the user is forgotten.
-  const winner = await findLink(identityProviderUserId);
-  if (typeof winner === 'string') return { userId: winner, created: false };
-  if (winner === null || (await isForgotten(identityProviderUserId, issuedAt))) return undefined;
-  throw new Error('A user was neither found nor created');
+  const existing = await findLink(kind, providerId);
+  if (existing !== undefined) return existing === null ? undefined : { id: existing, created: false };
+  const inserted = await insertLink(kind, providerId, issuedAt);
+  if (inserted !== undefined) return { id: inserted, created: true };
+  // Another call has created the link, or the id is forgotten.
+  const winner = await findLink(kind, providerId);
+  if (typeof winner === 'string') return { id: winner, created: false };
+  if (winner === null || (await isForgotten(kind, providerId, issuedAt))) return undefined;
+  throw new Error('A link was neither found nor created');
 }
 
 /**
- * Links an identity-provider user to an internal user exactly once and returns the link. The unique key prevents a second link,
- * even in a race between processes and at any isolation level.
+ * Links an id of the identity provider to an internal id exactly once and returns the link. The unique key prevents a second
+ * link, even in a race between processes and at any isolation level.
  *
- * Returns undefined for a forgotten user, whom an operator has deleted, and for an expired previous id (docs/contract.md, 3).
+ * Returns undefined for a forgotten id, whose link an operator has deleted, and for an expired previous id (docs/contract.md, 3).
  * `issuedAt` is the time at which the user's own session token was issued, in seconds since 1970. A token that was issued after
- * the deletion links the user again. Runs one statement for an existing user and two for a new one. Rejects with the error of
- * the database, or after 8 s. A rejected call can be repeated.
+ * the deletion links a user again. Runs one statement for an existing link and two for a new one. Rejects with the error of the
+ * database, or after 8 s. A rejected call can be repeated.
  */
-export const registerByIdentityProviderUserId = (
-  identityProviderUserId: string,
+export const register = (
+  kind: Kind,
+  providerId: string,
   issuedAt?: number,
 ): Promise<Registration | undefined> =>
   withSpan(
     'register',
-    () => withinRegistrationTime(() => findOrCreate(identityProviderUserId, issuedAt)),
+    () =>
+      withTimeout(
+        DEADLINE_MS,
+        retryOnConflict(() => findOrCreate(kind, providerId, issuedAt)),
+      ),
     outcomeOf,
   );
+
+/** Links a user like `register`. `userId` is the internal id. */
+export async function registerByIdentityProviderUserId(identityProviderUserId: string) {
+  const registration = await register('user', identityProviderUserId);
+  return registration && { userId: registration.id, created: registration.created };
+}

@@ -2,11 +2,13 @@ import { headers } from 'next/headers';
 import { cache } from 'react';
 import type { Actor } from './api/input';
 import type { AuthenticatedContext } from './api/schemas';
-import { resolveContext } from './guard';
+import { resolveUser } from './guard';
 import { resolveTenant, type TenantContext } from './guard-tenant';
 import { redirectToSignIn } from './idp/sign-in';
 import { readVerdict } from './idp/verdict';
 import { logUserLookup } from './log';
+
+const currentVerdict = cache(async () => readVerdict(await headers()));
 
 /**
  * Returns both ids of the user of the current page, server action or route. Returns undefined without a verified session, and
@@ -14,8 +16,8 @@ import { logUserLookup } from './log';
  * through. After such an error, a page shows its error boundary. A cache failure has no effect.
  */
 export const getUser = cache(async (): Promise<AuthenticatedContext | undefined> => {
-  const requestHeaders = await headers();
-  return logUserLookup(requestHeaders, () => resolveContext(requestHeaders));
+  const verdict = await currentVerdict();
+  return logUserLookup(await headers(), () => resolveUser(verdict));
 });
 
 /**
@@ -30,15 +32,14 @@ export async function requireUser(): Promise<AuthenticatedContext> {
  * Returns the context of the user in the active organization of the session. Returns undefined without an active organization,
  * and where `getUser` does. Creates the tenant of a new organization. The components and layouts of a page share one result.
  */
-export const getTenant = cache(async (): Promise<TenantContext | undefined> => {
-  const { organization } = readVerdict(await headers());
-  return resolveTenant(organization, getUser());
-});
+export const getTenant = cache(
+  async (): Promise<TenantContext | undefined> => resolveTenant(await currentVerdict(), getUser()),
+);
 
 /**
  * Returns the actor of the current page, server action or route: a person who impersonates the user, or an agent
  * (`type: 'agent'`). Returns undefined if the user acts, and without a verified session.
  */
 export async function getActor(): Promise<Actor | undefined> {
-  return readVerdict(await headers()).actor;
+  return (await currentVerdict()).actor;
 }

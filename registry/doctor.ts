@@ -167,7 +167,7 @@ function proposedConfig(): string[] {
 async function checkConfig() {
   try {
     const { findLink } = await import('./linking/links');
-    await findLink(madeUpUser);
+    await findLink('user', madeUpUser);
   } catch (error) {
     const clerk = 'This command cannot load @clerk/nextjs/server: use createClerkClient of @clerk/backend.';
     throw new Finding(error instanceof Error ? error.message : `${error}`, ...proposedConfig(), clerk);

@@ -5,6 +5,4 @@ import { readVerdict } from './idp/verdict';
 import { getUser } from './user';
 
 /** Returns the context of the user in the active organization, or undefined without one. Links a new organization. */
-export const getTenant = cache(async () =>
-  resolveTenant((await readVerdict(await headers())).organization, getUser()),
-);
+export const getTenant = cache(async () => resolveTenant(await readVerdict(await headers()), getUser()));

@@ -2,11 +2,11 @@ import { auth } from '@clerk/nextjs/server';
 import { headers } from 'next/headers';
 import { cache } from 'react';
 import type { AuthenticatedContext } from './api/schemas';
-import { resolveContext } from './guard';
+import { resolveUser } from './guard';
 import { readVerdict } from './idp/verdict';
 
 /** Returns both ids of the user of the current page or action, or undefined without a session. Links a new user. */
-export const getUser = cache(async () => resolveContext(await headers()));
+export const getUser = cache(async () => resolveUser(await readVerdict(await headers())));
 
 /** Returns the same as `getUser`. Without a session, redirects to the sign-in page. */
 export async function requireUser(): Promise<AuthenticatedContext> {

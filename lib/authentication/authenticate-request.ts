@@ -1,25 +1,20 @@
 import type { AuthenticatedContext } from '../api/schemas';
-import type { AuthenticationPort } from './port';
+import { resolveUser, type Verdict } from '../guard';
 
-/** Returns the internal id of a user, or undefined if the user may not authenticate. lib/user-id.ts has this type. */
-export type ResolveUserId = (
-  identityProviderUserId: string,
-  issuedAt: number | undefined,
-) => Promise<string | undefined>;
+/**
+ * Verifies the credential of a request independently of a web framework. An adapter implements this port for one identity
+ * provider (docs/contract.md, 5.1). For a missing, forged or expired credential, the verdict has no user.
+ */
+export interface AuthenticationPort {
+  authenticate(request: Request): Promise<Verdict>;
+}
 
 /**
  * Returns the authenticated context of a request, as the guard does (docs/contract.md, 5.2, rules 2 and 3), in a program without
- * Next.js, such as a queue worker. Returns undefined if `port` finds no verified user, if the user id is empty, or if
- * `resolveUserId` returns undefined. Passes errors of `port` and of `resolveUserId` through.
+ * Next.js, such as a queue worker. Returns undefined without a verified user and for a forgotten user. Passes errors of `port`
+ * and of the database through.
  */
-export async function authenticateRequest(
+export const authenticateRequest = async (
   request: Request,
   port: AuthenticationPort,
-  resolveUserId: ResolveUserId,
-): Promise<AuthenticatedContext | undefined> {
-  const state = await port.authenticate(request);
-  if (!state.isAuthenticated || state.userId === '') return undefined;
-  const userId = await resolveUserId(state.userId, state.issuedAt);
-  if (userId === undefined) return undefined;
-  return Object.freeze({ isAuthenticated: true, userId, identityProviderUserId: state.userId });
-}
+): Promise<AuthenticatedContext | undefined> => resolveUser(await port.authenticate(request));

@@ -79,7 +79,7 @@ const linkStatement = (user: string) => `
   ON CONFLICT (identity_provider_user_id) DO NOTHING
   RETURNING id`;
 
-/** Inserts the tenant of an organization that does not exist. Needs the rights of lib/linking/tenants.ts. */
+/** Inserts the tenant of an organization that does not exist. Needs the rights of lib/linking/links.ts. */
 const TENANT_STATEMENT = `
   INSERT INTO public.tenants (id, identity_provider_organization_id)
   VALUES ('${randomUUID()}', 'doctor_${randomUUID()}') RETURNING id`;

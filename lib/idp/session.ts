@@ -5,7 +5,7 @@ import { withTimeout } from '../concurrency/attempts';
 import { environment } from '../env';
 import { isAccessToken, verifyAccessToken } from './access-token';
 import { type Credential, extractCredential, type NoCredential } from './credential';
-import { readVerdict, rejectedVerdict, signVerdict, VERDICT, type Verdict } from './verdict';
+import { rejectedVerdict, SIGNED_OUT, signVerdict, VERDICT, type Verdict } from './verdict';
 
 /** Time limit of a verification without IDP_JWT_KEY, for which the SDK gets the public keys from the provider. */
 const VERIFY_MS = 4_000;
@@ -15,29 +15,27 @@ const MAX_SESSIONS = 5_000;
 /** Request headers that pass the auth state to a route: the signed verdict, and the state that the SDK's `auth()` reads. */
 type AuthState = ReadonlyArray<readonly [name: string, value: string]>;
 
-/** The middleware response headers that Next.js turns into these request headers. */
-const FORWARDED = /^x-middleware-request-(x-clerk-auth-(?:status|token|signature)|x-identity-link-verdict)$/;
+/** The verdicts on requests that the handler of the SDK's middleware got. */
+const verdicts = new WeakMap<NextRequest, Verdict>();
+
+/** Passes the verdict on a request from the handler of the SDK's middleware to `authenticator`. */
+export function leaveVerdict(request: NextRequest, verdict: Verdict): void {
+  verdicts.set(request, verdict);
+}
 
 const signedOut = (verdict: Verdict): AuthState => [
   ['x-clerk-auth-status', 'signed-out'],
   [VERDICT, signVerdict(verdict)],
 ];
 
-/** Returns the auth state in a response of the SDK's middleware. */
-function authStateIn({ headers }: Response): AuthState {
-  const state = [...headers].flatMap(([name, value]) => {
-    const [, forwarded] = FORWARDED.exec(name) ?? [];
-    return forwarded === undefined ? [] : [[forwarded, value] as const];
-  });
-  if (state.some(([name, value]) => name === 'x-clerk-auth-status' && value === 'signed-in')) return state;
-  return signedOut(rejectedVerdict(headers.get('x-clerk-auth-reason')));
-}
-
-/** Returns when a verified token expires, in milliseconds since 1970. Returns 0 without one. */
-function expiryOf(state: AuthState): number {
-  const { expiresAt = 0 } = readVerdict(new Headers(state.map(([name, value]) => [name, value])));
-  return expiresAt * 1_000;
-}
+/** Returns the auth state of a user. The SDK's middleware passes its part in headers that Next.js turns into request headers. */
+const signedIn = (verdict: Verdict, { headers }: Response): AuthState => [
+  ...['status', 'token', 'signature'].map((name) => {
+    const header = `x-clerk-auth-${name}`;
+    return [header, headers.get(`x-middleware-request-${header}`) ?? ''] as const;
+  }),
+  [VERDICT, signVerdict(verdict)],
+];
 
 /**
  * Creates a function that returns the auth state of an API request. The function never rejects, and never lets the SDK respond
@@ -56,15 +54,27 @@ export function authenticator(sdk: NextMiddleware) {
   /** The states of requests without a credential, which differ only in the reason. Each is signed once. */
   const withoutCredential = new Map<NoCredential, AuthState>();
 
-  async function verify(request: NextRequest, { header, value }: Credential, event: NextFetchEvent) {
+  /** Verifies a credential. Also returns the expiry of a verified token in seconds since 1970. */
+  async function verify(
+    request: NextRequest,
+    { header, value }: Credential,
+    event: NextFetchEvent,
+  ): Promise<readonly [state: AuthState, expiresAt?: number | undefined]> {
     const token = header === 'authorization' ? value.replace('Bearer ', '') : '';
-    if (isAccessToken(token)) return signedOut(await verifyAccessToken(token));
+    if (isAccessToken(token)) {
+      const verdict = await verifyAccessToken(token);
+      return [signedOut(verdict), verdict.expiresAt];
+    }
     const { origin, pathname } = request.nextUrl;
     const headers = { 'sec-fetch-dest': 'empty', [header]: value };
     const view = new NextRequest(new URL(pathname, origin), { method: request.method, headers });
     const response = await sdk(view, event);
     if (!response) throw new Error('The SDK supplied no auth state');
-    return authStateIn(response);
+    const verdict = verdicts.get(view) ?? SIGNED_OUT;
+    if (verdict.user !== undefined) return [signedIn(verdict, response), verdict.expiresAt];
+    // The SDK's own reason is more precise.
+    const isRejected = verdict.reason === SIGNED_OUT.reason;
+    return [signedOut(isRejected ? rejectedVerdict(response.headers.get('x-clerk-auth-reason')) : verdict)];
   }
 
   return async (request: NextRequest, headers: Headers, event: NextFetchEvent): Promise<AuthState> => {
@@ -80,8 +90,8 @@ export function authenticator(sdk: NextMiddleware) {
     if (cached) return cached;
     try {
       const verifying = verify(request, credential, event);
-      const state = await (IDP_JWT_KEY ? verifying : withTimeout(VERIFY_MS, verifying));
-      const ttl = Math.min(expiryOf(state) - Date.now(), MAX_AGE_MS);
+      const [state, expiresAt = 0] = await (IDP_JWT_KEY ? verifying : withTimeout(VERIFY_MS, verifying));
+      const ttl = Math.min(expiresAt * 1_000 - Date.now(), MAX_AGE_MS);
       if (ttl > 0) verified.set(key, state, { ttl });
       return state;
     } catch (error) {

@@ -53,6 +53,9 @@ interface SdkSession {
   readonly sessionClaims?: { readonly iat?: number; readonly exp?: number; readonly act?: unknown } | null;
 }
 
+/** The verdict on a session that the SDK did not accept. */
+export const SIGNED_OUT: Verdict = { reason: 'signed-out' };
+
 /**
  * Returns the user of a session that the SDK verified. The provider signs session tokens, OIDC tokens and custom tokens with
  * one key, and only a session token has a session id (`sid`).
@@ -60,7 +63,7 @@ interface SdkSession {
 export function verdictOf(session: SdkSession): Verdict {
   const { isAuthenticated, userId, sessionId, sessionStatus, sessionClaims } = session;
   if (sessionStatus === 'pending') return { reason: 'pending-session' };
-  if (!isAuthenticated) return { reason: 'signed-out' };
+  if (!isAuthenticated) return SIGNED_OUT;
   const actor = parseActor(sessionClaims?.act);
   if (typeof sessionId !== 'string' || sessionId === '' || actor === null) return { reason: 'malformed' };
   if (!isIdentityProviderUserId(userId)) return { reason: 'no-user-id' };

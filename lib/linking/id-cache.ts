@@ -1,9 +1,7 @@
 import { userIdCacheSeconds } from '../env';
 import { withSpan } from '../log';
 import { withKv } from '../storage/kv';
-
-/** Kinds of internal ids. A tenant is an organization of the identity provider. */
-type Kind = 'user' | 'tenant';
+import type { Kind } from './links';
 
 const cacheKey = (kind: Kind, identityProviderId: string) => `auth:${kind}-id-by-idp:${identityProviderId}`;
 

@@ -6,6 +6,9 @@ import * as z from 'zod/mini';
 // because all processes need the same key while secrets are rotated. The role of the service cannot read the key or the table,
 // but can call SQL functions that do.
 
+/** Kinds of internal ids. A tenant is an organization of the identity provider. */
+export type Kind = 'user' | 'tenant';
+
 /** Loads the database client on first use, because a process that finds its users in the cache never needs it. */
 const database = async () => (await import('../storage/database')).database();
 
@@ -66,12 +69,29 @@ export async function forgottenUntil(
   return new Map(Expiries.parse(found).map(({ id, until }) => [id, until]));
 }
 
+const Tenants = z.array(z.object({ id: z.guid() }));
+
+async function findTenant(organizationId: string): Promise<string | undefined> {
+  const found = await (await database()).$queryRaw`SELECT id FROM public.tenants
+    WHERE identity_provider_organization_id = ${organizationId}`;
+  return Tenants.parse(found)[0]?.id;
+}
+
+async function insertTenant(organizationId: string): Promise<string | undefined> {
+  const inserted = await (await database())
+    .$queryRaw`INSERT INTO public.tenants (id, identity_provider_organization_id)
+    VALUES (${uuidV7()}::uuid, ${organizationId})
+    ON CONFLICT (identity_provider_organization_id) DO NOTHING
+    RETURNING id`;
+  return Tenants.parse(inserted)[0]?.id;
+}
+
 interface Batch {
   readonly ids: Set<string>;
   readonly found: Promise<ReadonlyMap<string, string | null>>;
 }
 
-/** The lookups of the current event loop iteration. */
+/** The lookups of users in the current event loop iteration. */
 let batch: Batch | undefined;
 
 function openBatch(): Batch {
@@ -84,21 +104,25 @@ function openBatch(): Batch {
 }
 
 /**
- * Returns the internal id of a user. Returns undefined if there is none, and null for an expired previous id. The calls of an
- * event loop iteration share a statement, because a lookup of many users costs little more than a lookup of one.
+ * Returns the internal id of a user or an organization. Returns undefined if there is none, and null for an expired previous id.
+ * The lookups of users in an event loop iteration share a statement, because a lookup of many users costs little more than a
+ * lookup of one.
  */
-export async function findLink(identityProviderUserId: string): Promise<string | null | undefined> {
+export async function findLink(kind: Kind, providerId: string): Promise<string | null | undefined> {
+  if (kind === 'tenant') return findTenant(providerId);
   batch ??= openBatch();
-  batch.ids.add(identityProviderUserId);
-  return (await batch.found).get(identityProviderUserId);
+  batch.ids.add(providerId);
+  return (await batch.found).get(providerId);
 }
 
-/** Inserts the link of a user and returns the internal id, or undefined if `insertLinks` inserts none. */
+/** Inserts a link and returns the internal id, or undefined if there is one or the user is forgotten. */
 export const insertLink = async (
-  identityProviderUserId: string,
+  kind: Kind,
+  providerId: string,
   issuedAt?: number,
-): Promise<string | undefined> => (await insertLinks([identityProviderUserId], issuedAt))[0];
+): Promise<string | undefined> =>
+  kind === 'tenant' ? insertTenant(providerId) : (await insertLinks([providerId], issuedAt))[0];
 
 /** Returns true for a forgotten user, unless the token was issued after the deletion. */
-export const isForgotten = async (identityProviderUserId: string, issuedAt?: number): Promise<boolean> =>
-  (await forgottenUntil([identityProviderUserId], issuedAt)).size > 0;
+export const isForgotten = async (kind: Kind, providerId: string, issuedAt?: number): Promise<boolean> =>
+  kind === 'user' && (await forgottenUntil([providerId], issuedAt)).size > 0;

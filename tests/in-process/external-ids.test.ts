@@ -19,9 +19,9 @@ const environment = {
   ...kv.environment,
 };
 const users = (...args: string[]) => runUsersCommand(args, environment);
-const { adopt, closeDatabase, publish, resolveUserId } = await importAsProcess(async () => ({
+const { adopt, closeDatabase, publish, resolveId } = await importAsProcess(async () => ({
   ...(await import('#lib/users/external-ids')),
-  ...(await import('#lib/user-id')),
+  ...(await import('#lib/internal-id')),
   ...(await import('#lib/storage/database')),
 }));
 afterAll(closeDatabase);
@@ -180,7 +180,7 @@ test('Beside first requests of the same users, an adoption gives each user one i
   const waiting = () => database.pool.query('SELECT FROM pg_locks WHERE NOT granted');
   await expect.poll(async () => (await waiting()).rowCount).toBeGreaterThan(0);
   const requests = inParallel(10, all.toReversed(), async (id) => {
-    await resolveUserId(id, undefined);
+    await resolveId('user', id, undefined);
   });
   await winner.query('COMMIT');
   winner.release();

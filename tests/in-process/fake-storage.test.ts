@@ -38,12 +38,12 @@ async function resultsOf(storage: Storage, operations: readonly Operation[]) {
   const results: unknown[] = [];
   for (const [name, id, to] of operations) {
     if (name === 'find') {
-      results.push(ids.indexOf((await storage.findLink(id)) ?? ''));
-      results.push(await storage.isForgotten(id));
+      results.push(ids.indexOf((await storage.findLink('user', id)) ?? ''));
+      results.push(await storage.isForgotten('user', id));
       const links = await storage.findLinks(id);
       results.push(links.map((link) => [ids.indexOf(link.userId), real.allIdsOf(link).sort()]));
     } else if (name === 'insert') {
-      const inserted = await storage.insertLink(id).catch(real.sqlStateOf);
+      const inserted = await storage.insertLink('user', id).catch(real.sqlStateOf);
       if (inserted?.includes('-')) ids.push(inserted);
       results.push(inserted?.includes('-') ? 'inserted' : inserted);
     } else if (name === 'delete') results.push([...(await storage.deleteLink(id, 30))].sort());

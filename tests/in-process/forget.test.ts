@@ -21,12 +21,12 @@ const {
   forget: forgetUser,
   forgottenUntil,
   registerByIdentityProviderUserId,
-  resolveUserId,
+  resolveId,
 } = await importAsProcess(async () => ({
   ...(await import('#lib/users/forget')),
   ...(await import('#lib/linking/links')),
   ...(await import('#lib/register')),
-  ...(await import('#lib/user-id')),
+  ...(await import('#lib/internal-id')),
 }));
 
 /**
@@ -35,7 +35,7 @@ const {
  */
 const forget = (user: string, meanwhile: () => Promise<unknown> = async () => undefined, days = 30) =>
   forgetUser(user, days, meanwhile);
-const resolve = async (user: string) => (await resolveUserId(user, 0)) ?? '';
+const resolve = async (user: string) => (await resolveId('user', user, 0))?.id ?? '';
 
 /** First words of the cache commands and database statements, in the order of their arrival. */
 const steps: string[] = [];

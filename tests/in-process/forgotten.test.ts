@@ -1,5 +1,4 @@
 import { afterEach, expect, test } from 'vitest';
-import { signVerdict, VERDICT } from '#lib/idp/verdict';
 import { waitUntil } from '../../dev/system/processes';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { SIGNING_SECRET } from '../harness/keys';
@@ -14,9 +13,6 @@ import { signatureHeaders } from '../harness/requests';
 const { database, kv } = await startInProcess();
 
 /** Returns the header in which the middleware passes the user of a session that was issued at this time. */
-const verdict = (user: string, issuedAt: number) =>
-  new Headers({ [VERDICT]: signVerdict({ user, issuedAt }) });
-
 /** Imports the modules of lib/ as a new process of the service does. Returns the ways to link or forget a user. */
 const loadProcess = () =>
   importAsProcess(async () => {
@@ -30,7 +26,7 @@ const loadProcess = () =>
         import('#lib/users/rows'),
         import('#lib/users/forget'),
         import('#lib/guard'),
-        import('#lib/user-id'),
+        import('#lib/internal-id'),
       ]);
     const withFields = async <T>(work: () => Promise<T>) => {
       const fields: Parameters<typeof withLogFields>[0] = {};
@@ -42,8 +38,8 @@ const loadProcess = () =>
       register: register.registerByIdentityProviderUserId,
       /** Calls the guard with a token that was issued at this time (seconds since 1970). Returns its log fields. */
       guard: async (name: string, issuedAt: number) =>
-        (await withFields(() => guard.resolveContext(verdict(name, issuedAt)))).fields,
-      resolve: ids.resolveUserId,
+        (await withFields(() => guard.resolveUser({ user: name, issuedAt }))).fields,
+      resolve: async (user: string, issuedAt?: number) => (await ids.resolveId('user', user, issuedAt))?.id,
       linkMany: backfill.linkMany,
       insertLinks: links.insertLinks,
       deleteLink: rows.deleteLink,

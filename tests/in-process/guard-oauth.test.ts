@@ -138,7 +138,7 @@ test.each<[string, () => Record<string, string>, object]>([
   ['an opaque access token', () => bearer('oat_0123456789abcdef'), invalid],
   ['an API key', () => bearer('ak_0123456789abcdef'), invalid],
   ['a machine token', () => bearer('mt_0123456789abcdef'), invalid],
-  ['an access token in a cookie', () => cookie(accessToken('user_cookie')), rejected('')],
+  ['an access token in a cookie', () => cookie(accessToken('user_cookie')), invalid],
   ['no credential', () => ({}), rejected('')],
 ])('A request with %s gets a 401', async (_what, headers, response) => {
   expect(await send(headers())).toEqual(response);

@@ -71,10 +71,12 @@ test('linkMany() repeats its statements after a serialization failure, and passe
   expect(await database.rowsOf('user_i')).toEqual([]);
 });
 
-test('Concurrent calls of findLink() share one statement', async () => {
+test('Concurrent lookups of users share one statement', async () => {
   await linkMany(['user_k', 'user_l']);
   database.takeStatements();
-  const [k, none, l] = await Promise.all(['user_k', 'user_without_link', 'user_l'].map(findLink));
+  const [k, none, l] = await Promise.all(
+    ['user_k', 'user_without_link', 'user_l'].map((user) => findLink('user', user)),
+  );
   expect(database.takeStatements()).toHaveLength(1);
   expect([k, none, l]).toEqual([
     (await database.rowsOf('user_k'))[0]?.id,

@@ -10,21 +10,15 @@ import { signatureHeaders } from '../harness/requests';
 const { database, kv } = await startInProcess();
 const { pool, rowsOf } = database;
 
-const {
-  deletionDueAt,
-  forgetDeletedUser,
-  forgetDue,
-  forgottenUntil,
-  receiveWebhook,
-  registerByIdentityProviderUserId,
-} = await importAsProcess(async () => ({
-  ...(await import('#lib/users/forget-due')),
-  ...(await import('#lib/users/pending-deletions')),
-  ...(await import('#lib/linking/links')),
-  ...(await import('#lib/register')),
-  ...(await import('#lib/webhook')),
-  ...(await import('../../events/forget-deleted-user')),
-}));
+const { deletionDueAt, forgetDeletedUser, forgetDue, forgottenUntil, receiveWebhook, register } =
+  await importAsProcess(async () => ({
+    ...(await import('#lib/users/forget-due')),
+    ...(await import('#lib/users/pending-deletions')),
+    ...(await import('#lib/linking/links')),
+    ...(await import('#lib/register')),
+    ...(await import('#lib/webhook')),
+    ...(await import('../../events/forget-deleted-user')),
+  }));
 
 let messages = 0;
 /** Delivers an event about a user to the webhook. `timestamp` is the time of the event in milliseconds since 1970. */
@@ -61,10 +55,10 @@ const pending = async () =>
   );
 /** Links a user and makes its deletion due. Returns the internal id. */
 async function linkAndDelete(id: string): Promise<string | undefined> {
-  const registration = await registerByIdentityProviderUserId(id);
+  const registration = await register('user', id);
   await deliver('user.deleted', id);
   await makeDue();
-  return registration?.userId;
+  return registration?.id;
 }
 
 afterEach(async () => {
@@ -75,7 +69,7 @@ afterEach(async () => {
 });
 
 test('A deletion is due 24 hours after the user.deleted event arrives, and the row of the user exists until then', async () => {
-  await registerByIdentityProviderUserId('user_deleted');
+  await register('user', 'user_deleted');
   const before = Date.now();
   await deliver('user.deleted', 'user_deleted', { timestamp: 1 });
   const dueAt = (await deletionDueAt(['user_deleted']))?.getTime() ?? 0;
@@ -183,7 +177,7 @@ test('The deletion of a user stays pending if the cache fails before or after th
 
 test('If a request with a session token creates a new row for the user during a run, the deletion stays pending, and the next run queries the provider again', async () => {
   await linkAndDelete('user_back');
-  const relinked = await run(() => registerByIdentityProviderUserId('user_back', Date.now() / 1000 + 60));
+  const relinked = await run(() => register('user', 'user_back', Date.now() / 1000 + 60));
   expect([relinked, await pending()]).toEqual([{ user_back: 'relinked' }, ['user_back']]);
   restoreAtProvider('user_back');
   expect(await run()).toEqual({ user_back: 'restored' });

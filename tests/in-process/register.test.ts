@@ -11,9 +11,9 @@ const { database } = await startInProcess();
  * issued after the deletion may create the user again.
  */
 const loadRegister = async () => {
-  const { registerByIdentityProviderUserId } = await importAsProcess(() => import('#lib/register'));
+  const { register } = await importAsProcess(() => import('#lib/register'));
   return async (user: string, issuedAt?: number) => {
-    const registration = await registerByIdentityProviderUserId(user, issuedAt);
+    const registration = await register('user', user, issuedAt);
     if (registration === undefined) throw new Error('The user is forgotten');
     return registration;
   };
@@ -40,8 +40,8 @@ test('Registering a new user takes a SELECT and an INSERT, and registering an ex
   expect(statements()).toEqual(['SELECT', 'INSERT']);
   const second = await register('user_new');
   expect(statements()).toEqual(['SELECT']);
-  expect([first.created, second]).toEqual([true, { userId: first.userId, created: false }]);
-  expect(await idsOf('user_new')).toEqual([first.userId]);
+  expect([first.created, second]).toEqual([true, { id: first.id, created: false }]);
+  expect(await idsOf('user_new')).toEqual([first.id]);
 });
 
 test('A registration that waits for a concurrent insert of the same user returns the inserted id after the commit', async () => {
@@ -49,8 +49,8 @@ test('A registration that waits for a concurrent insert of the same user returns
   const loser = register('user_lost');
   expect(await winner.waiting(1)).toBe(true);
   await winner.commit();
-  const [userId] = await idsOf('user_lost');
-  expect(await loser).toEqual({ userId, created: false });
+  const [id] = await idsOf('user_lost');
+  expect(await loser).toEqual({ id, created: false });
   expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT']);
 });
 
@@ -70,7 +70,7 @@ test('If two processes insert the same user at the same time, only one process r
   await barrier.release();
   const results = await Promise.all(calls);
   expect(results.map(({ created }) => created).sort()).toEqual([false, true]);
-  expect(new Set(results.map(({ userId }) => userId))).toEqual(new Set(await idsOf('user_twice')));
+  expect(new Set(results.map(({ id }) => id))).toEqual(new Set(await idsOf('user_twice')));
 });
 
 /** Errors of a transaction that lost a race against another transaction, with their SQLSTATEs. */
@@ -111,8 +111,8 @@ test('A registration rejects if the database commits the INSERT but its response
   await expect(register('user_unheard')).rejects.toThrow();
   Object.assign(proxy, { onClientData: record, onTargetData: undefined });
   await proxy.treat('forward');
-  const [userId] = await idsOf('user_unheard');
-  expect(await register('user_unheard')).toEqual({ userId, created: false });
+  const [id] = await idsOf('user_unheard');
+  expect(await register('user_unheard')).toEqual({ id, created: false });
 });
 
 test('A registration rejects after 8 s, even if the connection and the statement stay below their own timeouts', async () => {
@@ -169,7 +169,7 @@ test('Concurrent registrations succeed in a database whose default isolation lev
   // service then retries the registration.
   await row.commit();
   const [inserted] = await database.rowsOf('user_isolated');
-  const existing = { userId: inserted?.id, created: false };
+  const existing = { id: inserted?.id, created: false };
   expect(await Promise.all(calls)).toEqual([existing, existing]);
 });
 

@@ -17,7 +17,7 @@ const loadProcess = () =>
   importAsProcess(async () => {
     const [register, ids, links, backfill, relink, rows, forget, storage] = await Promise.all([
       import('#lib/register'),
-      import('#lib/user-id'),
+      import('#lib/internal-id'),
       import('#lib/linking/links'),
       import('#lib/users/backfill'),
       import('#lib/users/relink'),
@@ -27,7 +27,7 @@ const loadProcess = () =>
     ]);
     return {
       register: register.registerByIdentityProviderUserId,
-      guard: (user: string, issuedAt = 0) => ids.resolveUserId(user, issuedAt),
+      guard: async (user: string, issuedAt = 0) => (await ids.resolveId('user', user, issuedAt))?.id,
       insertLinks: links.insertLinks,
       linkMany: backfill.linkMany,
       deleteLink: rows.deleteLink,

@@ -1,3 +1,4 @@
+import type { Kind } from '#lib/linking/links';
 import type { Link } from '#lib/users/rows';
 
 interface Row {
@@ -61,9 +62,9 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
           const row = findRow(id);
           return new Map(row === undefined ? [] : [[id, row.userId]]);
         }),
-      findLink: (id: string) => schedule('find', () => findRow(id)?.userId),
-      insertLink: (id: string) => schedule('insert', () => insert(id)[0]),
-      isForgotten: (id: string) => schedule('find forgotten', () => forgotten.has(id)),
+      findLink: (_kind: Kind, id: string) => schedule('find', () => findRow(id)?.userId),
+      insertLink: (_kind: Kind, id: string) => schedule('insert', () => insert(id)[0]),
+      isForgotten: (_kind: Kind, id: string) => schedule('find forgotten', () => forgotten.has(id)),
     },
     /** lib/users/rows.ts */
     rows: {

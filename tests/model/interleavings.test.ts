@@ -1,6 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { beforeAll, expect, test, vi } from 'vitest';
-import type { RequestLogFields } from '#lib/log';
 import { fakeStorage } from './fake-storage';
 
 // Runs the real functions of lib/ with a fake database and a fake cache. Each database statement and each cache command waits
@@ -63,14 +62,12 @@ type Result = Promise<{ readonly userId: string; readonly created: boolean } | u
 
 async function loadProcess() {
   vi.resetModules();
-  const { withLogFields } = await import('#lib/log');
-  const { resolveUserId } = await import('#lib/user-id');
+  const { resolveId } = await import('#lib/internal-id');
   const { registerByIdentityProviderUserId } = await import('#lib/register');
   const { forget } = await import('#lib/users/forget');
   const guard = async (id: string): Result => {
-    const fields: RequestLogFields = {};
-    const userId = await withLogFields(fields, () => resolveUserId(id, undefined));
-    return userId === undefined ? undefined : { userId, created: fields.caller === 'created' };
+    const resolved = await resolveId('user', id, undefined);
+    return resolved && { userId: resolved.id, created: resolved.caller === 'created' };
   };
   const forgetOnce = async (isPauseOver: () => boolean): Result => {
     await forget(ids[0], 30, () => schedule('pause', () => undefined, isPauseOver));

@@ -1,8 +1,9 @@
 import { createClerkClient } from '@clerk/backend';
 import { startEmulator } from 'clerk-emulator';
 import { describe, expect, test, vi } from 'vitest';
+import { createAuthenticationAdapter } from '#lib/authentication/adapter';
 import { authenticateRequest } from '#lib/authentication/authenticate-request';
-import { createAuthenticationAdapter } from '#lib/idp/authentication-adapter';
+import { resolveId } from '#lib/internal-id';
 import { PUBLISHABLE_KEY, SECRET_KEY } from '../harness/keys';
 import { bearer, now, tokenFor } from '../harness/requests';
 import { stopAfterAll } from '../vitest/stop-after-all';
@@ -12,19 +13,14 @@ vi.mock('@clerk/backend', { spy: true });
 const url = 'https://app.example.com/any';
 const keys = { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY };
 const idp = stopAfterAll(await startEmulator({ ...keys, webhook: undefined }));
-const resolveUserId = vi.fn(async (id: string, _issuedAt: number | undefined) => `internal-${id}`);
+vi.mock('#lib/internal-id', () => ({
+  resolveId: vi.fn(async (_kind: string, id: string) => ({ id: `internal-${id}`, cache: 'hit' })),
+}));
 
 test('The authentication adapter disables the telemetry of the SDK', () => {
   createAuthenticationAdapter(keys);
   const [created] = vi.mocked(createClerkClient).mock.results;
   expect(created).toMatchObject({ type: 'return', value: { telemetry: { isEnabled: false } } });
-});
-
-test('authenticateRequest() returns undefined and looks up no user if the adapter returns an empty user id', async () => {
-  resolveUserId.mockClear();
-  const authenticate = async () => ({ isAuthenticated: true, userId: '', issuedAt: 7 }) as const;
-  expect(await authenticateRequest(new Request(url), { authenticate }, resolveUserId)).toBeUndefined();
-  expect(resolveUserId).not.toHaveBeenCalled();
 });
 
 describe.each([
@@ -33,7 +29,7 @@ describe.each([
 ])('The authentication adapter that uses the %s', (name, jwtKey) => {
   const port = createAuthenticationAdapter({ ...keys, apiUrl: idp.url, ...jwtKey });
   const authenticate = (headers: Record<string, string>) =>
-    authenticateRequest(new Request(url, { headers }), port, resolveUserId);
+    authenticateRequest(new Request(url, { headers }), port);
 
   test.each([
     ['https://app.example.com', true],
@@ -45,7 +41,7 @@ describe.each([
       const authorizedParties = ['https://app.example.com'];
       const strict = createAuthenticationAdapter({ ...keys, apiUrl: idp.url, ...jwtKey, authorizedParties });
       const request = new Request(url, { headers: bearer(tokenFor(idp, 'user_1', { azp })) });
-      expect(await strict.authenticate(request)).toMatchObject({ isAuthenticated });
+      expect('user' in (await strict.authenticate(request))).toBe(isAuthenticated);
     },
   );
 
@@ -59,15 +55,11 @@ describe.each([
     });
   });
 
-  test('resolveUserId() gets the issue time of the token. A request is unauthenticated if resolveUserId() returns undefined', async () => {
-    resolveUserId.mockClear();
+  test('The lookup gets the issue time of the token. The request of a forgotten user is unauthenticated', async () => {
+    vi.mocked(resolveId).mockClear().mockResolvedValueOnce(undefined);
     const iat = now() - 30;
-    expect(await authenticate(bearer(tokenFor(idp, 'user_1', { iat })))).toBeDefined();
-    expect(resolveUserId.mock.calls.map(([, issuedAt]) => issuedAt)).toEqual([iat]);
-    // The real resolveUserId() returns undefined for a forgotten user, which is a user that an operator has deleted.
-    const resolveForgotten = async () => undefined;
-    const request = new Request(url, { headers: bearer(tokenFor(idp, 'user_1')) });
-    expect(await authenticateRequest(request, port, resolveForgotten)).toBeUndefined();
+    expect(await authenticate(bearer(tokenFor(idp, 'user_1', { iat })))).toBeUndefined();
+    expect(resolveId).toHaveBeenCalledExactlyOnceWith('user', 'user_1', iat);
   });
 
   test.each<[string, () => Record<string, string>]>([
@@ -84,11 +76,8 @@ describe.each([
       () => ({ 'sec-fetch-dest': 'document' }),
     ],
   ])('A request with %s is unauthenticated, and no user is looked up', async (_what, headers) => {
-    resolveUserId.mockClear();
+    vi.mocked(resolveId).mockClear();
     expect(await authenticate(headers())).toBeUndefined();
-    expect(resolveUserId).not.toHaveBeenCalled();
-    expect(await port.authenticate(new Request(url, { headers: headers() }))).toEqual({
-      isAuthenticated: false,
-    });
+    expect(resolveId).not.toHaveBeenCalled();
   });
 });

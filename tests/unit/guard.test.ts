@@ -1,109 +1,171 @@
 import { NextRequest } from 'next/server';
-import { beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/env';
 import { guard } from '#lib/guard';
-import { json } from '#lib/http/route';
-import { PAGE_PATH, signVerdict, VERDICT } from '#lib/idp/verdict';
+import { guardTenant } from '#lib/guard-tenant';
+import { json, type RouteHandler } from '#lib/http/route';
+import { PAGE_PATH, signVerdict, VERDICT, type Verdict } from '#lib/idp/verdict';
+import { resolveId } from '#lib/internal-id';
 import { log } from '#lib/log';
-import { resolveUserId } from '#lib/user-id';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
-vi.mock('#lib/user-id', () => ({ resolveUserId: vi.fn() }));
+vi.mock('#lib/internal-id', () => ({ readId: vi.fn(), resolveId: vi.fn() }));
 for (const level of ['debug', 'info', 'error'] as const) vi.spyOn(log, level).mockReturnValue();
 
-const request = (headers: Record<string, string>, method = 'GET') =>
-  new NextRequest('http://localhost:3000/things/v1/42', { method, headers });
 const routeContext = { params: Promise.resolve({ thingId: '42' }) };
-const handler = vi.fn(async (_request: NextRequest, user: object, { params }: typeof routeContext) =>
-  json({ ...user, ...(await params) }),
+const handler = vi.fn(async (_request: NextRequest, caller: object, { params }: typeof routeContext) =>
+  json({ ...caller, ...(await params) }),
 );
-const guarded = guard(handler);
+const user = { isAuthenticated: true, userId: 'id of the user', identityProviderUserId: 'user_1' };
+const tenant = {
+  tenantId: 'id of the tenant',
+  identityProviderOrganizationId: 'org_1',
+  organizationRole: 'org:member',
+};
+const member: Verdict = {
+  user: 'user_1',
+  issuedAt: 7,
+  organization: { id: 'org_1', role: 'org:member' },
+};
+const signed = (verdict: Verdict) => ({ [VERDICT]: signVerdict(verdict) });
+
+async function send(
+  route: RouteHandler<typeof routeContext>,
+  headers: Record<string, string>,
+  method = 'GET',
+) {
+  const request = new NextRequest('http://localhost:3000/things/v1/42', { method, headers });
+  const response = await route(request, routeContext);
+  const body = response.body && (await response.json());
+  return { request, status: response.status, body, retryAfter: response.headers.get('retry-after') };
+}
+const logged = (fields: object) =>
+  expect(log.info).toHaveBeenCalledExactlyOnceWith(expect.objectContaining(fields), 'request');
 
 beforeEach(() => {
   vi.clearAllMocks();
   setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES }));
-  vi.mocked(resolveUserId).mockResolvedValue('internal-id');
-});
-
-test.each(['user_1', 'user ü/%2F', 'Ада \u{1f600}'])(
-  'The guard passes the request, a readonly context and the dynamic params of the route to the handler: %s',
-  async (user) => {
-    const given = request({ [VERDICT]: signVerdict({ user, issuedAt: 7 }) });
-    const response = await guarded(given, routeContext);
-    expect(await response.json()).toEqual({
-      isAuthenticated: true,
-      userId: 'internal-id',
-      identityProviderUserId: user,
-      thingId: '42',
-    });
-    expect(handler.mock.calls[0]?.[0]).toBe(given);
-    expect(Object.isFrozen(handler.mock.calls[0]?.[1])).toBe(true);
-    expect(resolveUserId).toHaveBeenCalledExactlyOnceWith(user, 7);
-  },
-);
-
-test('The log line of an impersonated session has `impersonated`, and neither the line nor the context has the actor', async () => {
-  const verdict = signVerdict({ user: 'user_1', actor: { id: 'user_support', type: 'agent' } });
-  const response = await guarded(request({ [VERDICT]: verdict }), routeContext);
-  expect(log.info).toHaveBeenCalledExactlyOnceWith(
-    expect.objectContaining({ impersonated: true }),
-    'request',
-  );
-  const [fields] = vi.mocked(log.info).mock.calls.flat();
-  expect(JSON.stringify(fields) + (await response.text())).not.toMatch(/user_support|agent/);
-});
-
-test('The guard responds to OPTIONS with 204 and does not run the handler', async () => {
-  const response = await guarded(request({}, 'OPTIONS'), routeContext);
-  expect([response.status, handler.mock.calls]).toEqual([204, []]);
+  vi.mocked(resolveId).mockImplementation(async (kind) => ({ id: `id of the ${kind}`, cache: 'hit' }));
 });
 
 const otherKey = () => {
-  const { IDP_SECRET_KEY: _key, ...rest } = BUILD_TIME_VALUES;
-  setEnvironment(parseEnvironment({ ...rest, IDP_SECRET_KEY: 'sk_test_anothersecretkey' }));
-  const forged = signVerdict({ user: 'user_1' });
+  setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_SECRET_KEY: 'sk_test_anothersecretkey' }));
+  const forged = signed(member);
   setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES }));
   return forged;
 };
 const payload = Buffer.from('{"user":"user_2"}').toString('base64url');
+const UNAUTHORIZED = { status: 401, body: { message: 'Unauthorized' } };
 
-test.each<[reason: string, what: string, headers: () => Record<string, string>]>([
-  ['token-expired', 'a rejected session', () => ({ [VERDICT]: signVerdict({ reason: 'token-expired' }) })],
-  ['no-verdict', 'no verdict, because the middleware did not run', () => ({})],
-  ['no-verdict', 'an empty verdict', () => ({ [VERDICT]: '' })],
-  ['no-verdict', 'a verdict without a signature', () => ({ [VERDICT]: payload })],
-  [
-    'no-verdict',
-    'the signature of another verdict',
-    () => ({ [VERDICT]: `${payload}.${signVerdict({ user: 'user_1' }).split('.')[1]}` }),
-  ],
-  ['no-verdict', 'a verdict that was signed with another key', () => ({ [VERDICT]: otherKey() })],
-])(
-  'The guard responds with 401, logs the reason %s and looks up no user: %s',
-  async (reason, _what, headers) => {
-    const response = await guarded(request(headers()), routeContext);
-    expect([response.status, await response.text()]).toEqual([401, '{"message":"Unauthorized"}']);
-    expect(log.info).toHaveBeenCalledWith(expect.objectContaining({ reason }), 'request');
-    expect([handler.mock.calls, vi.mocked(resolveUserId).mock.calls]).toEqual([[], []]);
+describe.each([
+  ['guard', guard(handler), user],
+  ['guardTenant', guardTenant(handler), { ...user, ...tenant }],
+])('A route of %s', (_name, guarded, context) => {
+  test('gets the request, a readonly context and the dynamic params', async () => {
+    const { request, body } = await send(guarded, signed(member));
+    expect(body).toEqual({ ...context, thingId: '42' });
+    expect(handler.mock.calls[0]?.[0]).toBe(request);
+    expect(Object.isFrozen(handler.mock.calls[0]?.[1])).toBe(true);
+    expect(vi.mocked(resolveId).mock.calls[0]?.slice(0, 3)).toEqual(['user', 'user_1', 7]);
+  });
+
+  test('responds to OPTIONS with 204 and does not run the handler', async () => {
+    expect(await send(guarded, {}, 'OPTIONS')).toMatchObject({ status: 204, body: null });
+    expect(handler).not.toHaveBeenCalled();
+  });
+
+  test.each<[reason: string, what: string, headers: () => Record<string, string>]>([
+    ['token-expired', 'a rejected session', () => signed({ reason: 'token-expired' })],
+    ['no-verdict', 'no verdict, because the middleware did not run', () => ({})],
+    ['no-verdict', 'an empty verdict', () => ({ [VERDICT]: '' })],
+    ['no-verdict', 'a verdict without a signature', () => ({ [VERDICT]: payload })],
+    [
+      'no-verdict',
+      'the signature of another verdict',
+      () => ({ [VERDICT]: `${payload}.${signVerdict(member).split('.')[1]}` }),
+    ],
+    ['no-verdict', 'a verdict that was signed with another key', otherKey],
+  ])('responds with 401, logs the reason %s and looks up no id: %s', async (reason, _what, headers) => {
+    expect(await send(guarded, headers())).toMatchObject(UNAUTHORIZED);
+    logged({ reason });
+    expect([handler.mock.calls, vi.mocked(resolveId).mock.calls]).toEqual([[], []]);
+  });
+
+  test('responds with 503 if the session could not be checked', async () => {
+    const unchecked = signed({ reason: 'not-verified', isUnchecked: true });
+    expect(await send(guarded, unchecked)).toMatchObject({
+      status: 503,
+      body: { message: 'Service Unavailable' },
+      retryAfter: '1',
+    });
+    expect(log.error).toHaveBeenCalledWith(expect.objectContaining({ reason: 'not-verified' }), 'request');
+    expect([handler.mock.calls, vi.mocked(resolveId).mock.calls]).toEqual([[], []]);
+  });
+
+  test('responds with 401 to a forgotten user', async () => {
+    vi.mocked(resolveId).mockResolvedValue(undefined);
+    expect(await send(guarded, signed(member))).toMatchObject(UNAUTHORIZED);
+    logged({ reason: 'forgotten' });
+    expect([handler.mock.calls.length, vi.mocked(resolveId).mock.calls.length]).toEqual([0, 1]);
+  });
+
+  test('responds with 500 on a path that the middleware treats as a page, and logs the remedy', async () => {
+    expect((await send(guarded, { [PAGE_PATH]: '/notes', ...signed(member) })).status).toBe(500);
+    expect(vi.mocked(log.error).mock.lastCall).toMatchObject([
+      { error: { message: expect.stringContaining('Restart npm run dev.') } },
+      'request',
+    ]);
+    expect(resolveId).not.toHaveBeenCalled();
+  });
+
+  test('responds with 500 and hides the error message if the last lookup fails', async () => {
+    const lookUp = async (kind: 'user' | 'tenant') => ({ id: `id of the ${kind}`, cache: 'hit' as const });
+    vi.mocked(resolveId).mockImplementation((kind) =>
+      kind === 'user' && 'tenantId' in context ? lookUp(kind) : Promise.reject(new Error('ECONNREFUSED')),
+    );
+    expect(await send(guarded, signed(member))).toMatchObject({
+      status: 500,
+      body: { message: 'Internal Server Error' },
+    });
+    expect(handler).not.toHaveBeenCalled();
+  });
+});
+
+test('The log line of an impersonated session has `impersonated`, and neither the line nor the context has the actor', async () => {
+  const actor = { id: 'user_support', type: 'agent' };
+  const { body } = await send(guard(handler), signed({ user: 'user_1', actor }));
+  logged({ impersonated: true });
+  expect(JSON.stringify([vi.mocked(log.info).mock.calls, body])).not.toMatch(/user_support|agent/);
+});
+
+test.each(['user ü/%2F', 'Ада \u{1f600}'])(
+  'The id of a user reaches the handler unchanged: %s',
+  async (id) => {
+    const { body } = await send(guard(handler), signed({ user: id }));
+    expect(body).toMatchObject({ identityProviderUserId: id });
   },
 );
 
-test('The guard responds with 401 to a forgotten user', async () => {
-  vi.mocked(resolveUserId).mockResolvedValue(undefined);
-  const response = await guarded(request({ [VERDICT]: signVerdict({ user: 'user_1' }) }), routeContext);
-  expect([response.status, handler.mock.calls]).toEqual([401, []]);
-  expect(log.info).toHaveBeenCalledWith(expect.objectContaining({ reason: 'forgotten' }), 'request');
-});
+const onlyAdmins = guardTenant(handler, { role: 'org:admin' });
+const inRole = (role: string): Verdict => ({ ...member, organization: { id: 'org_1', role } });
 
-test('The guard responds with 500 on a path that the middleware treats as a page', async () => {
-  const headers = { [PAGE_PATH]: '/notes', [VERDICT]: signVerdict({ user: 'user_1' }) };
-  expect((await guarded(request(headers), routeContext)).status).toBe(500);
-  expect(vi.mocked(resolveUserId).mock.calls).toEqual([]);
-});
+test.each<[string, Verdict, string]>([
+  ['no active organization', { user: 'user_1' }, 'no-organization'],
+  ['another role', member, 'organization-role'],
+  ['a role in another case', inRole('org:Admin'), 'organization-role'],
+])(
+  'A session with %s gets a 403, and neither the user nor the tenant is looked up',
+  async (_what, verdict, reason) => {
+    expect(await send(onlyAdmins, signed(verdict))).toMatchObject({
+      status: 403,
+      body: { message: 'Forbidden' },
+    });
+    logged({ status: 403, reason });
+    expect([handler.mock.calls, vi.mocked(resolveId).mock.calls]).toEqual([[], []]);
+  },
+);
 
-test('The guard responds with 500 and hides the error message if the lookup of the user fails', async () => {
-  vi.mocked(resolveUserId).mockRejectedValue(new Error('connect ECONNREFUSED 10.0.0.1:5432'));
-  const response = await guarded(request({ [VERDICT]: signVerdict({ user: 'user_1' }) }), routeContext);
-  expect([response.status, await response.text()]).toEqual([500, '{"message":"Internal Server Error"}']);
-  expect(handler).not.toHaveBeenCalled();
+test('A session with the required role passes', async () => {
+  const { status, body } = await send(onlyAdmins, signed(inRole('org:admin')));
+  expect([status, body]).toMatchObject([200, { organizationRole: 'org:admin' }]);
 });

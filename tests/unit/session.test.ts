@@ -2,8 +2,8 @@ import { signingKey } from 'clerk-emulator';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/env';
-import { authenticator } from '#lib/idp/session';
-import { readVerdict, signVerdict, VERDICT } from '#lib/idp/verdict';
+import { authenticator, leaveVerdict } from '#lib/idp/session';
+import { readVerdict, VERDICT } from '#lib/idp/verdict';
 import { log } from '#lib/log';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
@@ -15,16 +15,14 @@ const NOW = 1_000_000_000;
 /** Returns a response of the SDK's middleware, which passes these headers to the route. */
 const passing = (headers: Record<string, string>, own = {}) =>
   NextResponse.next({ request: { headers: new Headers(headers) }, headers: own });
-const signedIn = (expiresAt?: number) =>
-  passing({
-    'x-clerk-auth-status': 'signed-in',
-    'x-clerk-auth-token': 'token',
-    'x-other': 'x',
-    [VERDICT]: signVerdict({ user: 'user_1', expiresAt }),
-  });
+const SIGNED_IN = { 'x-clerk-auth-status': 'signed-in', 'x-clerk-auth-token': 'token', 'x-other': 'x' };
+const signedIn = (expiresAt?: number) => async (request: NextRequest) => {
+  leaveVerdict(request, { user: 'user_1', expiresAt });
+  return passing(SIGNED_IN);
+};
 
 /** Creates an authenticator whose SDK is a stub. */
-function authenticatorWith(respond: () => Promise<Response | undefined>) {
+function authenticatorWith(respond: (request: NextRequest) => Promise<Response | undefined>) {
   const sdk = vi.fn<NextMiddleware>(respond);
   const authenticate = authenticator(sdk);
   const url = 'https://app.example/users/v1/me?a=b';
@@ -46,9 +44,14 @@ afterEach(() => {
 });
 
 test('The SDK gets only the credential and the path of a request, and the route gets only the auth state', async () => {
-  const { sdk, call } = authenticatorWith(async () => signedIn());
+  const { sdk, call } = authenticatorWith(signedIn());
   const state = await call();
-  expect([...state.keys()].sort()).toEqual(['x-clerk-auth-status', 'x-clerk-auth-token', VERDICT]);
+  expect([...state.keys()].sort()).toEqual([
+    'x-clerk-auth-signature',
+    'x-clerk-auth-status',
+    'x-clerk-auth-token',
+    VERDICT,
+  ]);
   const [request] = sdk.mock.calls[0] ?? [];
   expect(request?.url).toBe('https://app.example/users/v1/me');
   expect(Object.fromEntries(request?.headers ?? [])).toEqual({
@@ -61,7 +64,7 @@ test.each([
   ['until its token expires', NOW / 1_000 + 30, 30_000, 30_001],
   ['for at most 60 s', NOW / 1_000 + 300, 60_000, 60_001],
 ])('A verified session is cached %s', async (_limit, expiresAt, cached, expired) => {
-  const { sdk, call } = authenticatorWith(async () => signedIn(expiresAt));
+  const { sdk, call } = authenticatorWith(signedIn(expiresAt));
   const first = await call();
   vi.setSystemTime(NOW + cached);
   expect([...(await call())]).toEqual([...first]);
@@ -75,7 +78,7 @@ test.each([
 
 test('A session without an expiry, or that has expired, is not cached', async () => {
   for (const expiresAt of [undefined, NOW / 1_000, NOW / 1_000 - 1]) {
-    const { sdk, call } = authenticatorWith(async () => signedIn(expiresAt));
+    const { sdk, call } = authenticatorWith(signedIn(expiresAt));
     await call();
     await call();
     expect(sdk).toHaveBeenCalledTimes(2);
@@ -115,7 +118,10 @@ test.each([
 test('With IDP_JWT_KEY, a verification has no time limit. Without it, a session is unchecked after 4 s', async () => {
   vi.setSystemTime(NOW + 3_600_000 * ++hours);
   vi.spyOn(log, 'warn').mockReturnValue();
-  const slow = () => new Promise<Response>((resolve) => setTimeout(() => resolve(signedIn()), 60_000));
+  const slow = (request: NextRequest) =>
+    new Promise<Response>((resolve) => {
+      setTimeout(() => resolve(signedIn()(request)), 60_000);
+    });
   for (const [variables, verdict] of [
     [BUILD_TIME_VALUES, { reason: 'not-verified', isUnchecked: true }],
     [{ ...BUILD_TIME_VALUES, IDP_JWT_KEY }, { user: 'user_1' }],

@@ -7,13 +7,12 @@ import { BUILD_TIME_VALUES } from '../harness/build';
 
 const request = vi.hoisted(() => ({ headers: new Headers() }));
 vi.mock('next/headers', () => ({ headers: async () => request.headers }));
-vi.mock('#lib/user-id', () => ({
-  resolveUserId: async (_user: string, issuedAt?: number) => (issuedAt === 7 ? 'internal-id' : undefined),
-}));
-
-vi.mock('#lib/tenant-id', () => ({
-  resolveTenantId: async (organization: string, user: Promise<unknown>) =>
-    (await user) && `tenant of ${organization}`,
+vi.mock('#lib/internal-id', () => ({
+  readId: vi.fn(),
+  async resolveId(kind: string, id: string, issuedAt?: number) {
+    if (issuedAt !== 7) return undefined;
+    return { id: kind === 'user' ? 'internal-id' : `tenant of ${id}`, cache: 'hit' };
+  },
 }));
 
 const info = vi.spyOn(log, 'info').mockReturnValue();
@@ -31,7 +30,10 @@ beforeEach(() => {
 test('requireUser() in a page with a session returns the context of the user and logs one line', async () => {
   visit({ user: 'user_1', issuedAt: 7 });
   expect(await requireUser()).toEqual(CONTEXT);
-  expect(info).toHaveBeenCalledExactlyOnceWith({ requestId: 'req-1', ms: expect.any(Number) }, 'user');
+  expect(info).toHaveBeenCalledExactlyOnceWith(
+    { requestId: 'req-1', ms: expect.any(Number), cache: 'hit' },
+    'user',
+  );
 });
 
 test('In a page without a session, getUser() returns undefined and logs the reason. requireUser() redirects to the sign-in page, also for a forgotten user', async () => {

@@ -1,13 +1,14 @@
 import { createClerkClient } from '@clerk/backend';
-import type { AuthenticationPort } from '../authentication/port';
-import { verdictOf } from './verdict';
+import { WITHOUT_KEYS } from '../idp/credential';
+import { verdictOf } from '../idp/verdict';
+import type { AuthenticationPort } from './authenticate-request';
 
 /**
  * Creates an AuthenticationPort that uses the provider's Backend SDK. DISABLED: the service does not import this file
  * (docs/contract.md, 5.1).
  *
  * To use the adapter in a program without `clerkMiddleware`, such as a queue worker or another web framework, create the
- * adapter once from `environment()` and call `authenticateRequest(request, adapter, resolveUserId)` instead of `guard`. In this
+ * adapter once from `environment()` and call `authenticateRequest(request, adapter)` instead of `guard`. In this
  * Next.js application, also remove `clerkMiddleware` from middleware.ts. Otherwise, `clerkMiddleware` would verify each request
  * a second time.
  */
@@ -26,9 +27,9 @@ export function createAuthenticationAdapter(options: {
       // The SDK throws for some malformed credentials.
       const state = await client.authenticateRequest(request, options).catch(() => undefined);
       const auth = state?.toAuth();
-      const verdict = auth && verdictOf(auth);
-      if (verdict?.user === undefined) return { isAuthenticated: false };
-      return { isAuthenticated: true, userId: verdict.user, issuedAt: verdict.issuedAt };
+      if (auth?.isAuthenticated) return verdictOf(auth);
+      const reason = state?.reason ?? 'not-verified';
+      return { reason, isUnchecked: options.jwtKey === undefined && WITHOUT_KEYS.test(reason) };
     },
   };
 }

@@ -1,0 +1,46 @@
+import { singleFlight } from './concurrency/single-flight';
+import { type CacheResult, cacheId, readCachedId } from './linking/id-cache';
+import type { Kind } from './linking/links';
+import { type Registration, register } from './register';
+
+/** An internal id, and the log fields of its lookup (lib/telemetry/port.ts). */
+export interface Resolved {
+  readonly id: string;
+  readonly cache: 'hit' | 'miss' | 'bypass';
+  readonly caller?: 'created' | 'existing';
+}
+
+const reads = singleFlight<CacheResult>();
+const registrations = singleFlight<Registration | undefined>();
+
+/** Reads an internal id from the cache. Concurrent calls for one id share a read. Never rejects. */
+export const readId = (kind: Kind, providerId: string): Promise<CacheResult> =>
+  reads(`${kind} ${providerId}`, () => readCachedId(kind, providerId));
+
+/**
+ * Returns the internal id of a user or an organization from the cache or from a registration, which links a new one
+ * (docs/contract.md, 5.2, rule 3). `read` is the read of the cache, if it has already begun. Returns undefined where `register`
+ * does. Concurrent calls in this process share a registration, if their session tokens have the same issue time, because only a
+ * token from after the deletion links a forgotten user again. Passes database errors through, but not cache errors.
+ */
+export async function resolveId(
+  kind: Kind,
+  providerId: string,
+  issuedAt: number | undefined,
+  read: Promise<CacheResult> = readId(kind, providerId),
+): Promise<Resolved | undefined> {
+  const cached = await read;
+  if (cached.outcome === 'hit') return { id: cached.id, cache: 'hit' };
+  let isOwn = false;
+  const registration = await registrations(JSON.stringify([kind, providerId, issuedAt]), async () => {
+    isOwn = true;
+    const registered = await register(kind, providerId, issuedAt);
+    // Writing to a cache that has just failed would make this request wait a second time.
+    if (registered && cached.outcome === 'miss') await cacheId(kind, providerId, registered.id);
+    return registered;
+  });
+  if (registration === undefined) return undefined;
+  const { id, created } = registration;
+  const cache = cached.outcome === 'miss' ? 'miss' : 'bypass';
+  return { id, cache, caller: created && isOwn ? 'created' : 'existing' };
+}

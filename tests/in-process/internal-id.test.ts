@@ -1,0 +1,255 @@
+import { readFileSync } from 'node:fs';
+import { NextRequest } from 'next/server';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { signVerdict, VERDICT } from '#lib/idp/verdict';
+import type { Telemetry } from '#lib/telemetry/port';
+import { CommandError } from '../../dev/kv/server';
+import { lockInserts } from '../harness/dependencies/row-lock';
+import { DISK_FULL, importAsProcess, startInProcess } from '../harness/in-process';
+
+const { database, kv } = await startInProcess();
+
+/** A UUID v7 that no row has. */
+const OTHER_ID = '019a0000-0000-7000-8000-000000000000';
+
+/** Loads the modules of the service again, as a separate process would. */
+const loadProcess = () =>
+  importAsProcess(async () => ({
+    ...(await import('#lib/log')),
+    ...(await import('#lib/internal-id')),
+    ...(await import('#lib/guard')),
+    ...(await import('#lib/guard-tenant')),
+    ...(await import('#lib/users/forget')),
+  }));
+let service: Awaited<ReturnType<typeof loadProcess>>;
+
+/** Returns the names of the commands that reached the cache since the previous call of this function. */
+const commands = () => kv.takeCommands().map(([name]) => name);
+const failing = (name: string) => async (command: string) => {
+  if (command.toUpperCase() === name) throw new Error('failed by a test');
+};
+
+beforeEach(async () => {
+  service = await loadProcess();
+  kv.takeCommands();
+  database.takeStatements();
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  kv.beforeCommand = async () => undefined;
+  kv.proxy.onClientData = undefined;
+  await database.proxy.treat('forward');
+});
+
+describe.each([
+  ['user', 'users', 'identity_provider_user_id'],
+  ['tenant', 'tenants', 'identity_provider_organization_id'],
+] as const)('The lookup of a %s', (kind, table, column) => {
+  const key = (id: string) => `auth:${kind}-id-by-idp:${id}`;
+  const cached = (id: string) => kv.engine.call('GET', key(id));
+  const rowsOf = async (id: string) =>
+    (await database.pool.query(`SELECT id FROM ${table} WHERE ${column} = $1`, [id])).rows;
+  const resolve = (id: string) => service.resolveId(kind, id, undefined);
+
+  test('is a miss the first time and stores the id, and later a hit without a database query', async () => {
+    const first = await resolve('new');
+    expect(first).toEqual({ id: await cached('new'), cache: 'miss', caller: 'created' });
+    expect(await rowsOf('new')).toEqual([{ id: first?.id }]);
+    expect(commands()).toEqual(['GET', 'SET']);
+    database.takeStatements();
+    expect(await resolve('new')).toEqual({ id: first?.id, cache: 'hit' });
+    expect([commands(), database.takeStatements()]).toEqual([['GET'], []]);
+  });
+
+  test.each([
+    '',
+    '42',
+    'null',
+    '{"id":1}',
+    `"${OTHER_ID}"`,
+    `${OTHER_ID} `,
+    `0${OTHER_ID}`,
+    OTHER_ID.slice(1),
+  ])('replaces a cached value that the service cannot have stored: %j', async (value) => {
+    const id = `with_${value}`;
+    await kv.engine.call('SET', key(id), value);
+    const { id: found, ...fields } = (await resolve(id)) ?? {};
+    expect(fields).toEqual({ cache: 'miss', caller: 'created' });
+    expect(await cached(id)).toBe(found);
+  });
+
+  test('does not write to the cache after a failed read', async () => {
+    kv.beforeCommand = () => Promise.reject(new Error('failed by a test'));
+    expect(await resolve('without_cache')).toMatchObject({ cache: 'bypass', caller: 'created' });
+    expect(commands()).toEqual(['GET']);
+    kv.beforeCommand = async () => undefined;
+    expect(await cached('without_cache')).toBeNull();
+  });
+
+  test('returns the id after a failed write, and the next lookup is a miss', async () => {
+    kv.beforeCommand = failing('SET');
+    const { id } = (await resolve('not_stored')) ?? {};
+    kv.beforeCommand = async () => undefined;
+    expect(await resolve('not_stored')).toEqual({ id, cache: 'miss', caller: 'existing' });
+  });
+
+  test('expires ten minutes after the write, and a hit does not extend this time', async () => {
+    const start = Date.now();
+    vi.useFakeTimers({ toFake: ['Date'], now: start });
+    const { id } = (await resolve('expires')) ?? {};
+    for (const seconds of [300, 599.999]) {
+      vi.setSystemTime(start + seconds * 1000);
+      expect(await resolve('expires')).toEqual({ id, cache: 'hit' });
+    }
+    vi.setSystemTime(start + 600_000);
+    expect(await resolve('expires')).toEqual({ id, cache: 'miss', caller: 'existing' });
+  });
+
+  test('is shared by concurrent calls in one process, and only one call is logged as the creator', async () => {
+    const results = await Promise.all(Array.from({ length: 20 }, () => resolve('shared')));
+    expect(commands()).toEqual(['GET', 'SET']);
+    expect(new Set(results.map((result) => result?.id)).size).toBe(1);
+    const callers = results.map((result) => result?.caller);
+    expect(callers.sort()).toEqual(['created', ...Array.from({ length: 19 }, () => 'existing')]);
+  });
+
+  test('of different ids at the same time shares neither a cached nor a created id', async () => {
+    await kv.engine.call('SET', key('one'), OTHER_ID);
+    const [one, two, three] = await Promise.all(['one', 'two', 'three'].map(resolve));
+    const rows = (await Promise.all(['one', 'two', 'three'].map(rowsOf))).flat();
+    expect(rows).toEqual([{ id: two?.id }, { id: three?.id }]);
+    expect(one?.id).toBe(OTHER_ID);
+  });
+
+  test('passes a database error through, and does not write to the cache', async () => {
+    await database.pool.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN RAISE 'failed by a test' USING ERRCODE = '${DISK_FULL}'; END $$;
+      CREATE TRIGGER fail BEFORE INSERT ON ${table} EXECUTE FUNCTION fail()`);
+    await expect(resolve('failed')).rejects.toThrow();
+    await database.pool.query('DROP FUNCTION fail CASCADE');
+    expect([commands(), await cached('failed')]).toEqual([['GET'], null]);
+  });
+});
+
+test('A cached value of the wrong Redis type is a miss, and does not count as a failure of the cache', async () => {
+  kv.beforeCommand = async (command) => {
+    const message = 'WRONGTYPE Operation against a key holding the wrong kind of value';
+    if (command.toUpperCase() === 'GET') throw new CommandError(message);
+  };
+  for (let call = 0; call < 8; call += 1)
+    expect(await service.resolveId('user', 'user_list', undefined)).toMatchObject({ cache: 'miss' });
+});
+
+test.each(['ERR no WRONGTYPE Operation', 'WRONGTYPES', 'Command failed: ERR WRONGTYPE '])(
+  'A cache error whose code is not WRONGTYPE counts as a failure of the cache, even if its text contains WRONGTYPE: %s',
+  async (message) => {
+    kv.beforeCommand = () => Promise.reject(new CommandError(message));
+    expect(await service.resolveId('user', message, undefined)).toMatchObject({ cache: 'bypass' });
+  },
+);
+
+/** Sends a request of a member to a route that `guardTenant` guards. */
+async function visit(user: string, organization: string, { guardTenant } = service) {
+  const route = guardTenant((_request, { userId, tenantId }) => Response.json({ userId, tenantId }));
+  const verdict = { user, organization: { id: organization, role: 'org:member' }, issuedAt: 0 };
+  const request = new NextRequest('http://localhost/v1', { headers: { [VERDICT]: signVerdict(verdict) } });
+  const response = await route(request, { params: Promise.resolve({}) });
+  return { status: response.status, ...(await response.json()) };
+}
+const tenantRows = async (organization: string) =>
+  (
+    await database.pool.query('SELECT id FROM tenants WHERE identity_provider_organization_id = $1', [
+      organization,
+    ])
+  ).rows;
+
+test('A request of a known tenant costs no statement and one request to the cache', async () => {
+  const first = await visit('user_first', 'org_first');
+  let sent = '';
+  kv.proxy.onClientData = (chunk) => {
+    sent += chunk;
+  };
+  kv.takeCommands();
+  database.takeStatements();
+  expect(await visit('user_first', 'org_first')).toEqual(first);
+  expect(commands()).toEqual(['GET', 'GET']);
+  expect([sent.match(/POST /g), database.takeStatements()]).toEqual([['POST '], []]);
+});
+
+test('Of 100 first requests of 10 members in two processes, each gets the same tenant id, and there is one row', async () => {
+  const members = Array.from({ length: 10 }, (_, index) => `user_member_${index}`);
+  for (const member of members) await visit(member, 'org_other');
+  const inserts = await lockInserts(database, 'tenants');
+  const requests = [service, await loadProcess()].flatMap((process) =>
+    Array.from({ length: 5 }, () => members.map((member) => visit(member, 'org_raced', process))).flat(),
+  );
+  const haveRaced = await inserts.waiting(2);
+  await inserts.release();
+  const ids = (await Promise.all(requests)).map(({ tenantId }) => tenantId);
+  expect([haveRaced, ids.length]).toEqual([true, 100]);
+  expect([...new Set(ids)].map((id) => ({ id }))).toEqual(await tenantRows('org_raced'));
+});
+
+test('A forgotten user gets a 401, also in an organization with a cached tenant, and creates no tenant', async () => {
+  await visit('user_forgotten', 'org_known');
+  await service.forget('user_forgotten', 30, async () => undefined);
+  for (const organization of ['org_known', 'org_of_forgotten'])
+    expect(await visit('user_forgotten', organization)).toMatchObject({ status: 401 });
+  expect(await tenantRows('org_of_forgotten')).toEqual([]);
+});
+
+test('Without the database, requests of a known tenant succeed, and those of a new one get a 500', async () => {
+  const known = await visit('user_first', 'org_of_outage');
+  await database.proxy.treat('refuse');
+  expect(await visit('user_first', 'org_of_outage')).toEqual(known);
+  expect(await visit('user_first', 'org_of_outage_new')).toMatchObject({ status: 500 });
+});
+
+test('The migration gives each role the rights to tenants that the role has to users, so that an upgrade needs no other grant', async () => {
+  const file = 'prisma/migrations/20261127000000_create_tenants/migration.sql';
+  const client = await database.pool.connect();
+  try {
+    await client.query(`BEGIN; DROP TABLE tenants; CREATE ROLE "Reader of tenants"; CREATE ROLE writer_of_tenants;
+      GRANT SELECT ON users TO "Reader of tenants"; GRANT SELECT, INSERT ON users TO writer_of_tenants`);
+    await client.query(readFileSync(file, 'utf8'));
+    const { rows } = await client.query(
+      `SELECT grantee::regrole::text AS role, string_agg(privilege_type, ',' ORDER BY 1) AS rights
+       FROM pg_class, aclexplode(relacl) WHERE oid = 'tenants'::regclass AND grantee <> relowner GROUP BY 1 ORDER BY 1`,
+    );
+    expect(rows).toEqual([
+      { role: '"Reader of tenants"', rights: 'SELECT' },
+      { role: 'writer_of_tenants', rights: 'INSERT,SELECT' },
+    ]);
+  } finally {
+    client.release(true);
+  }
+});
+
+// Leaves telemetry enabled, so this test is the last one.
+test('Each step of a guarded request is a span with its outcome', async () => {
+  const spans: string[] = [];
+  const withSpan: Telemetry['withSpan'] = async (name, work, outcomeOf) => {
+    const result = await work();
+    spans.push(`${name}: ${outcomeOf(result)}`);
+    return result;
+  };
+  service.enableTelemetry(Object.create({ withSpan }));
+  const spansOf = async (verdict: Parameters<typeof service.resolveUser>[0]) => {
+    await service.resolveUser(verdict);
+    return spans.splice(0);
+  };
+  const session = { user: 'user_of_spans' };
+  expect(await spansOf({ reason: 'signed-out' })).toEqual(['guard: rejected']);
+  kv.beforeCommand = failing('SET');
+  expect(await spansOf(session)).toEqual([
+    'cache read: miss',
+    'register: created',
+    'cache write: error',
+    'guard: passed',
+  ]);
+  kv.beforeCommand = () => Promise.reject(new Error('failed by a test'));
+  expect(await spansOf(session)).toEqual(['cache read: error', 'register: existing', 'guard: passed']);
+  kv.beforeCommand = async () => undefined;
+  expect(await spansOf(session)).toContain('cache write: stored');
+  expect(await spansOf(session)).toEqual(['cache read: hit', 'guard: passed']);
+});
