@@ -116,7 +116,7 @@ test('The account page sends API requests and shows each request and response', 
   expect((await sent.innerText()).split('\n\n').at(-1)).toBe(
     JSON.stringify({ identityProviderUserId: 'user_another' }, null, 2),
   );
-  expect(await service.database.rowsOf('user_another')).toHaveLength(1);
+  expect(await service.database.idsOf('user_another')).toHaveLength(1);
 
   await field.fill('');
   await field.press('Enter');

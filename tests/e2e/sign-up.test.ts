@@ -18,7 +18,7 @@ test('The first page of a new user registers the user. The webhook that arrives 
   const { identityProviderUserId, userId, origin } = await shownLink(page);
   expect(origin).toBe('Registered by this request.');
   expect(idp.store.users.all().find((user) => user.email === email)?.id).toBe(identityProviderUserId);
-  const registered = await database.rowsOf(identityProviderUserId);
+  const registered = await database.idsOf(identityProviderUserId);
   expect(registered).toMatchObject([{ id: userId }]);
 
   const delivery = idp.webhooks.list().find(({ body }) => body.includes(identityProviderUserId));
@@ -26,7 +26,7 @@ test('The first page of a new user registers the user. The webhook that arrives 
   idp.webhooks.resume();
   const late = await idp.webhooks.settled(delivery?.id ?? '');
   expect(late).toMatchObject({ status: 'delivered', attempts: [{ status: 200 }] });
-  expect(await database.rowsOf(identityProviderUserId)).toEqual(registered);
+  expect(await database.idsOf(identityProviderUserId)).toEqual(registered);
 
   await page.getByRole('button', { name: 'Refresh' }).click();
   await page.getByText('Read from the cache.').waitFor();

@@ -16,15 +16,14 @@ const { deleteLink, exportUser, findLinks, linkMany } = await importAsProcess(as
 
 test('exportUser() returns all stored data about a linked user, with the true times in a database whose time zone is not UTC, and the result of the callback as `ownTables`', async () => {
   await linkMany(['user_1']);
-  const [row] = await database.rowsOf('user_1');
-  const userId = row?.id ?? '';
+  const [userId = ''] = await database.idsOf('user_1');
   await pool.query(`INSERT INTO previous_ids VALUES ('old_1', $1, 'user_1', 'run', '2030-01-01Z')`, [userId]);
   await pool.query(`INSERT INTO pending_deletions VALUES ('old_1', '2030-02-02Z'), ('user_2', '2029-01-01')`);
   await pool.query(
     `INSERT INTO webhook_subjects SELECT id, 86400000, '2029-01-01Z' FROM unnest($1::text[]) AS subject (id)`,
     [['user_1', 'old_1', userId, 'user_2']],
   );
-  await kv.engine.call('SET', 'auth:user-id-by-idp:user_1', userId);
+  await kv.cacheId('user_1', userId);
   const [link] = await findLinks('user_1');
   const exportOwn = vi.fn(async () => ({ notes: [7] }));
   const previousIds = [{ identityProviderUserId: 'old_1', expiresAt: new Date('2030-01-01') }];

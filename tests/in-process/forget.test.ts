@@ -13,9 +13,6 @@ vi.mock('node:timers/promises', async (original) => {
 });
 
 const { database, kv } = await startInProcess();
-/** Returns the cache key under which the internal id of a user is stored. */
-const key = (user: string) => `auth:user-id-by-idp:${user}`;
-const cached = (user: string) => kv.engine.call('GET', key(user));
 
 const {
   forget: forgetUser,
@@ -44,7 +41,7 @@ const record = database.proxy.onClientData;
 beforeEach(() => {
   database.proxy.onClientData = (chunk) => {
     record?.(chunk);
-    for (const statement of database.takeStatements()) steps.push(statement.split(' ', 1)[0] ?? '');
+    steps.push(...database.takeVerbs());
   };
   kv.beforeCommand = async (command) => {
     steps.push(command.toUpperCase());
@@ -55,10 +52,10 @@ test('forget() deletes the cached id before the row, after the row and after a p
   const userId = await resolve('user_gone');
   steps.length = 0;
   const result = await forget('user_gone', async () => {
-    await kv.engine.call('SET', key('user_gone'), userId);
+    await kv.cacheId('user_gone', userId);
     steps.push('pause');
   });
-  expect([result, await database.rowsOf('user_gone'), await cached('user_gone')]).toEqual([
+  expect([result, await database.idsOf('user_gone'), await kv.cachedId('user_gone')]).toEqual([
     'forgotten',
     [],
     null,
@@ -67,8 +64,19 @@ test('forget() deletes the cached id before the row, after the row and after a p
   // WITH stores the hash of an id in `forgotten_users`, and the DELETE after it removes expired hashes. The last DELETE removes the row.
   // The transaction reads the row and the previous ids of the user. The last SELECT checks whether the user is linked again.
   expect(changes).toEqual([
-    ...['SELECT', 'DEL', 'WITH', 'DELETE', 'SELECT', 'SELECT', 'WITH', 'DELETE', 'DELETE'],
-    ...['DEL', 'pause', 'DEL', 'SELECT'],
+    'SELECT',
+    'DEL',
+    'WITH',
+    'DELETE',
+    'SELECT',
+    'SELECT',
+    'WITH',
+    'DELETE',
+    'DELETE',
+    'DEL',
+    'pause',
+    'DEL',
+    'SELECT',
   ]);
   pauses.length = 0;
   await forgetUser('user_gone', 30);

@@ -82,8 +82,8 @@ const invalid = rejected('error="invalid_token", ');
 
 test('The first access token of a user links the user, and leads to the same internal id as a session', async () => {
   const { status, body } = await send(bearer(accessToken('user_new')));
-  const [row] = await database.rowsOf('user_new');
-  const user = { isAuthenticated: true, userId: row?.id, identityProviderUserId: 'user_new' };
+  const [userId] = await database.idsOf('user_new');
+  const user = { isAuthenticated: true, userId, identityProviderUserId: 'user_new' };
   expect([status, body]).toEqual([200, { ...user, clientId: 'client_1', scopes: ['read', 'write'] }]);
   expect(Object.isFrozen(handler.mock.calls[0]?.[1])).toBe(true);
   expect((await send(bearer(tokenFor(idp, 'user_new')))).body).toEqual(user);
@@ -131,7 +131,7 @@ test.each<[string, object, Signing?]>([
   ['the category of a machine token', {}, { header: { cat: 'cl_B7d4PD333AAA' } }],
 ])('An access token with %s gets a 401', async (_what, claims, signing) => {
   expect(await send(bearer(accessToken('user_hostile', claims, signing)))).toEqual(invalid);
-  expect(await database.rowsOf('user_hostile')).toEqual([]);
+  expect(await database.idsOf('user_hostile')).toEqual([]);
 });
 
 test.each<[string, () => Record<string, string>, object]>([

@@ -8,7 +8,7 @@ import { signatureHeaders } from '../harness/requests';
 // For each of these users, forgetDue() deletes the row and the cached internal id, and stores a hash of the identity-provider
 // id, so that no event links the user again.
 const { database, kv } = await startInProcess();
-const { pool, rowsOf } = database;
+const { pool, idsOf } = database;
 
 const { deletionDueAt, forgetDeletedUser, forgetDue, forgottenUntil, receiveWebhook, register } =
   await importAsProcess(async () => ({
@@ -76,29 +76,29 @@ test('A deletion is due 24 hours after the user.deleted event arrives, and the r
   expect(dueAt - 24 * 3_600_000).toBeGreaterThanOrEqual(before - 1_000);
   expect(dueAt - 24 * 3_600_000).toBeLessThanOrEqual(Date.now() + 1_000);
   expect(await run()).toEqual({});
-  expect(await rowsOf('user_deleted')).toHaveLength(1);
+  expect(await idsOf('user_deleted')).toHaveLength(1);
   expect(await deletionDueAt(['user_other'])).toBeNull();
 });
 
 test('A due deletion deletes the row and the cached id, stores that the user is forgotten, and is no longer pending. The result contains the internal id and digits of the hashed id', async () => {
   const userId = await linkAndDelete('user_due');
-  await kv.engine.call('SET', 'auth:user-id-by-idp:user_due', 'cached');
+  await kv.cacheId('user_due', 'cached');
   const { rows } = await pool.query(`SELECT encode(forgotten_user_hash('user_due'), 'hex') AS hash`);
   for await (const step of forgetDue(30, { seconds: 0 }, async () => undefined))
     expect(step).toMatchObject({ result: 'forgotten', userId, idHash: rows[0].hash.slice(0, 16) });
-  expect([await rowsOf('user_due'), await pending()]).toEqual([[], []]);
-  expect(await kv.engine.call('GET', 'auth:user-id-by-idp:user_due')).toBeNull();
+  expect([await idsOf('user_due'), await pending()]).toEqual([[], []]);
+  expect(await kv.cachedId('user_due')).toBeNull();
   expect([...(await forgottenUntil(['user_due'])).keys()]).toEqual(['user_due']);
 });
 
 test('If user.created arrives after user.deleted, the user is linked, and is forgotten when the deletion is due. A later event does not link the user again', async () => {
   await deliver('user.deleted', 'user_late');
   await deliver('user.created', 'user_late', { timestamp: Date.now() - 60_000 });
-  expect(await rowsOf('user_late')).toHaveLength(1);
+  expect(await idsOf('user_late')).toHaveLength(1);
   await makeDue();
   expect(await run()).toEqual({ user_late: 'forgotten' });
   await deliver('user.created', 'user_late');
-  expect(await rowsOf('user_late')).toEqual([]);
+  expect(await idsOf('user_late')).toEqual([]);
 });
 
 test('A user that exists at the provider again is not deleted, and the deletion is no longer pending', async () => {
@@ -106,7 +106,7 @@ test('A user that exists at the provider again is not deleted, and the deletion 
   await linkAndDelete('user_gone');
   restoreAtProvider('user_restored');
   expect(await run()).toEqual({ user_gone: 'forgotten', user_restored: 'restored' });
-  expect(await rowsOf('user_restored')).toMatchObject([{ id: userId }]);
+  expect(await idsOf('user_restored')).toEqual([userId]);
   expect(await pending()).toEqual([]);
 });
 
@@ -117,7 +117,7 @@ test('If `npm run users -- relink` has moved a user to another id, the pending d
     userId,
   ]);
   expect(await run()).toEqual({ user_moved: 'moved' });
-  expect(await rowsOf('user_new_id')).toMatchObject([{ id: userId }]);
+  expect(await idsOf('user_new_id')).toEqual([userId]);
   expect(await pending()).toEqual([]);
 });
 
@@ -131,7 +131,7 @@ test('Without a valid response of the provider, nothing is deleted', async () =>
   ]) {
     provider.failures.push(response);
     await expect(run()).rejects.toThrow(/identity provider/);
-    expect(await rowsOf('user_unchecked')).toHaveLength(1);
+    expect(await idsOf('user_unchecked')).toHaveLength(1);
     expect(await pending()).toEqual(['user_unchecked']);
   }
 });
@@ -166,13 +166,13 @@ test('The deletion of a user stays pending if the cache fails before or after th
   await linkAndDelete('user_cached');
   await kv.proxy.treat('refuse');
   expect(await run()).toEqual({ user_cached: 'failed: The cache does not respond. Nothing was deleted.' });
-  expect(await rowsOf('user_cached')).toHaveLength(1);
+  expect(await idsOf('user_cached')).toHaveLength(1);
   await kv.proxy.treat('forward');
   await vi.waitFor(async () => {
     // The circuit breaker of the cache may still be open after the run above. The next run then fails.
     expect(await run(() => kv.proxy.treat('refuse'))).toEqual({ user_cached: 'uncertain' });
   }, 30_000);
-  expect([await rowsOf('user_cached'), await pending()]).toEqual([[], ['user_cached']]);
+  expect([await idsOf('user_cached'), await pending()]).toEqual([[], ['user_cached']]);
 });
 
 test('If a request with a session token creates a new row for the user during a run, the deletion stays pending, and the next run queries the provider again', async () => {
@@ -181,7 +181,7 @@ test('If a request with a session token creates a new row for the user during a 
   expect([relinked, await pending()]).toEqual([{ user_back: 'relinked' }, ['user_back']]);
   restoreAtProvider('user_back');
   expect(await run()).toEqual({ user_back: 'restored' });
-  expect(await rowsOf('user_back')).toHaveLength(1);
+  expect(await idsOf('user_back')).toHaveLength(1);
 });
 
 test('A user.deleted event that arrives during the deletion of the user starts the 24 hours again', async () => {

@@ -58,14 +58,14 @@ test('reconcile() returns a row if the provider has neither the present id nor a
     WHERE identity_provider_user_id IN ('user_moved', 'user_gone')`);
   signUp('user_present', 'old_user_moved');
   provider.failures.push(() => new Response('', { status: 503 }));
-  const [gone] = await database.rowsOf('user_gone');
+  const [gone] = await database.idsOf('user_gone');
   const [, ...steps] = await run();
   expect(steps).toEqual([
     {
       ...{ providerUsers: 0, rows: 3, forgotten: 0, notLinked: [] },
       notAtProvider: [
         {
-          userId: gone?.id,
+          userId: gone,
           identityProviderUserId: 'user_gone',
           previousIds: [{ identityProviderUserId: 'old_user_gone', expiresAt: new Date('2030-01-01') }],
         },

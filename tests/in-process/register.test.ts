@@ -22,10 +22,6 @@ const loadRegister = async () => {
 const register = await loadRegister();
 const registerElsewhere = await loadRegister();
 
-/** Returns the first word of each statement since the last call. */
-const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
-const idsOf = async (user: string) => (await database.rowsOf(user)).map(({ id }) => id);
-
 beforeEach(() => {
   database.takeStatements();
 });
@@ -37,11 +33,11 @@ afterEach(async () => {
 
 test('Registering a new user takes a SELECT and an INSERT, and registering an existing user takes one SELECT', async () => {
   const first = await register('user_new');
-  expect(statements()).toEqual(['SELECT', 'INSERT']);
+  expect(database.takeVerbs()).toEqual(['SELECT', 'INSERT']);
   const second = await register('user_new');
-  expect(statements()).toEqual(['SELECT']);
+  expect(database.takeVerbs()).toEqual(['SELECT']);
   expect([first.created, second]).toEqual([true, { id: first.id, created: false }]);
-  expect(await idsOf('user_new')).toEqual([first.id]);
+  expect(await database.idsOf('user_new')).toEqual([first.id]);
 });
 
 test('A registration that waits for a concurrent insert of the same user returns the inserted id after the commit', async () => {
@@ -49,9 +45,9 @@ test('A registration that waits for a concurrent insert of the same user returns
   const loser = register('user_lost');
   expect(await winner.waiting(1)).toBe(true);
   await winner.commit();
-  const [id] = await idsOf('user_lost');
+  const [id] = await database.idsOf('user_lost');
   expect(await loser).toEqual({ id, created: false });
-  expect(statements()).toEqual(['SELECT', 'INSERT', 'SELECT']);
+  expect(database.takeVerbs()).toEqual(['SELECT', 'INSERT', 'SELECT']);
 });
 
 test('A registration that waits for a concurrent insert of the same user creates the user after the rollback', async () => {
@@ -60,7 +56,7 @@ test('A registration that waits for a concurrent insert of the same user creates
   expect(await other.waiting(1)).toBe(true);
   await other.release();
   expect(await call).toMatchObject({ created: true });
-  expect(statements()).toEqual(['SELECT', 'INSERT']);
+  expect(database.takeVerbs()).toEqual(['SELECT', 'INSERT']);
 });
 
 test('If two processes insert the same user at the same time, only one process reports `created`, and the two processes return the same id', async () => {
@@ -70,7 +66,7 @@ test('If two processes insert the same user at the same time, only one process r
   await barrier.release();
   const results = await Promise.all(calls);
   expect(results.map(({ created }) => created).sort()).toEqual([false, true]);
-  expect(new Set(results.map(({ id }) => id))).toEqual(new Set(await idsOf('user_twice')));
+  expect(new Set(results.map(({ id }) => id))).toEqual(new Set(await database.idsOf('user_twice')));
 });
 
 /** Errors of a transaction that lost a race against another transaction, with their SQLSTATEs. */
@@ -85,7 +81,7 @@ test.each(LOST_RACES)(
   async (_name, sqlState) => {
     await failInserts(database, sqlState, 4);
     expect(await register(`user_${sqlState}`)).toMatchObject({ created: true });
-    expect(statements()).toEqual(Array.from({ length: 5 }, () => ['SELECT', 'INSERT']).flat());
+    expect(database.takeVerbs()).toEqual(Array.from({ length: 5 }, () => ['SELECT', 'INSERT']).flat());
   },
 );
 
@@ -95,7 +91,7 @@ test.each(LOST_RACES)(
     const user = `user_rejected_${sqlState}`;
     await failInserts(database, sqlState, 5);
     await expect(register(user)).rejects.toThrow();
-    expect(await idsOf(user)).toEqual([]);
+    expect(await database.idsOf(user)).toEqual([]);
     expect(await register(user)).toMatchObject({ created: true });
   },
 );
@@ -111,7 +107,7 @@ test('A registration rejects if the database commits the INSERT but its response
   await expect(register('user_unheard')).rejects.toThrow();
   Object.assign(proxy, { onClientData: record, onTargetData: undefined });
   await proxy.treat('forward');
-  const [id] = await idsOf('user_unheard');
+  const [id] = await database.idsOf('user_unheard');
   expect(await register('user_unheard')).toEqual({ id, created: false });
 });
 
@@ -144,7 +140,7 @@ test('Without the unique key of the table, a registration rejects and creates no
   const key = 'users_identity_provider_user_id_key';
   await database.pool.query(`DROP INDEX ${key}`);
   await expect(register('user_without_key')).rejects.toThrow();
-  expect(await idsOf('user_without_key')).toEqual([]);
+  expect(await database.idsOf('user_without_key')).toEqual([]);
   await database.pool.query(`CREATE UNIQUE INDEX ${key} ON users (identity_provider_user_id)`);
 });
 
@@ -168,8 +164,8 @@ test('Concurrent registrations succeed in a database whose default isolation lev
   // After the commit, each waiting insert fails with a serialization failure, because its snapshot is older than the commit. The
   // service then retries the registration.
   await row.commit();
-  const [inserted] = await database.rowsOf('user_isolated');
-  const existing = { id: inserted?.id, created: false };
+  const [id] = await database.idsOf('user_isolated');
+  const existing = { id, created: false };
   expect(await Promise.all(calls)).toEqual([existing, existing]);
 });
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Collision, MapLine } from '#lib/users/relink-map';
-import { waitUntil } from '../../dev/system/processes';
+import { cacheKey } from '../harness/dependencies/kv';
 import { lockRow } from '../harness/dependencies/row-lock';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { inParallel } from '../harness/parallel';
@@ -55,7 +55,9 @@ async function relink(
   const kinds: Collision['kind'][] = [];
   const result = { moved: 0, already: 0, kinds };
   for await (const { toMove, alreadyMoved, collisions } of other.relink(lines, {
-    ...{ run: RUN, days: 30, retryOptions: { seconds: 20 } },
+    run: RUN,
+    days: 30,
+    retryOptions: { seconds: 20 },
     ...options,
   })) {
     result.moved += toMove;
@@ -73,20 +75,8 @@ const create = async (user: string): Promise<string> => {
   if (registration === undefined) throw new Error('The user is forgotten');
   return registration.userId;
 };
-const idsOf = async (user: string) => (await database.rowsOf(user)).map(({ id }) => id);
-const cached = (user: string) => kv.engine.call('GET', `auth:user-id-by-idp:${user}`);
-const statements = () => database.takeStatements().map((statement) => statement.split(' ', 1)[0]);
 const expire = (id: string) =>
   pool.query('UPDATE previous_ids SET expires_at = now() WHERE identity_provider_user_id = $1', [id]);
-/** Returns true once this number of database sessions wait for locks. */
-const areBlocked = (count: number) =>
-  waitUntil(async () => {
-    const { rows } = await pool.query(
-      'SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0',
-    );
-    return rows.length >= count;
-  }, 10_000);
-
 beforeEach(() => {
   database.takeStatements();
 });
@@ -98,24 +88,24 @@ afterEach(async () => {
 test('A moved user has the same internal id under all ids, and each lookup takes one database statement. A dry run moves no user, and a second run only deletes the cached ids', async () => {
   const userId = await create('old_1');
   expect(await move('old_1', 'new_1', { dryRun: true })).toEqual(MOVED);
-  expect(await idsOf('old_1')).toEqual([userId]);
+  expect(await database.idsOf('old_1')).toEqual([userId]);
   expect(await move('old_1', 'new_1', { days: 7 })).toEqual(MOVED);
-  statements();
+  database.takeStatements();
   for (const id of ['old_1', 'new_1']) {
     expect(await one.register(id)).toEqual({ userId, created: false });
     expect(await one.guard(id)).toBe(userId);
-    expect(await cached(id)).toBe(userId);
+    expect(await kv.cachedId(id)).toBe(userId);
   }
-  expect(statements()).toEqual(['SELECT', 'SELECT', 'SELECT', 'SELECT']);
+  expect(database.takeVerbs()).toEqual(['SELECT', 'SELECT', 'SELECT', 'SELECT']);
   const { rows } = await pool.query(
     `SELECT identity_provider_user_id AS id, run, replaced_by, round(extract(epoch FROM expires_at - now()) / 86400)::int AS days
      FROM previous_ids WHERE user_id = $1`,
     [userId],
   );
   expect(rows).toEqual([{ id: 'old_1', run: RUN, replaced_by: 'new_1', days: 7 }]);
-  await kv.engine.call('SET', 'auth:user-id-by-idp:new_1', '019a0000-0000-7000-8000-000000000000');
+  await kv.cacheId('new_1', '019a0000-0000-7000-8000-000000000000');
   expect(await move('old_1', 'new_1')).toEqual({ moved: 0, already: 1, kinds: [] });
-  expect(await cached('new_1')).toBeNull();
+  expect(await kv.cachedId('new_1')).toBeNull();
   expect(await move('new_1', 'newer_1')).toEqual(MOVED);
   for (const id of ['old_1', 'new_1', 'newer_1']) expect(await one.guard(id)).toBe(userId);
 });
@@ -131,7 +121,7 @@ test('A previous id that has expired is not accepted and never gets another inte
   await create('old_of_another');
   const change = `UPDATE users SET identity_provider_user_id = 'old_expired' WHERE identity_provider_user_id = $1`;
   await expect(pool.query(change, ['old_of_another'])).rejects.toThrow('the id is a previous id of a user');
-  expect(await idsOf('old_expired')).toEqual([]);
+  expect(await database.idsOf('old_expired')).toEqual([]);
   expect(await one.guard('new_expired')).toBe(userId);
 });
 
@@ -141,7 +131,7 @@ test('A rollback with the journal of a run (the previous ids that the run stored
   const { lines } = await one.readJournal('to undo', { seconds: 0 });
   expect(lines).toEqual(linesOf(['new_back', 'old_back']));
   expect(await relink(lines, { run: 'undo' })).toEqual(MOVED);
-  expect([await idsOf('old_back'), await idsOf('new_back')]).toEqual([[userId], []]);
+  expect([await database.idsOf('old_back'), await database.idsOf('new_back')]).toEqual([[userId], []]);
   for (const id of ['old_back', 'new_back']) expect(await one.guard(id)).toBe(userId);
   expect((await one.readJournal('to undo', { seconds: 0 })).lines).toEqual([]);
   expect(await move('old_back', 'new_back')).toEqual(MOVED);
@@ -162,7 +152,7 @@ test.each(['read committed', 'repeatable read', 'serializable'])(
     try {
       await holder.query('SELECT pg_advisory_lock(1)');
       const registration = one.register(oldId);
-      expect(await areBlocked(1)).toBe(true);
+      expect(await database.areBlocked(1)).toBe(true);
       const { rows } = await holder.query(
         'INSERT INTO users (id, identity_provider_user_id) VALUES (gen_random_uuid(), $1) RETURNING id',
         [oldId],
@@ -170,7 +160,7 @@ test.each(['read committed', 'repeatable read', 'serializable'])(
       expect(await move(oldId, newId)).toEqual(MOVED);
       await holder.query('SELECT pg_advisory_unlock(1)');
       expect(await registration).toEqual({ userId: rows[0].id, created: false });
-      expect([await idsOf(oldId), await idsOf(newId)]).toEqual([[], [rows[0].id]]);
+      expect([await database.idsOf(oldId), await database.idsOf(newId)]).toEqual([[], [rows[0].id]]);
     } finally {
       holder.release(true);
       await pool.query(`ALTER DATABASE ${names[0].name} RESET default_transaction_isolation`);
@@ -186,7 +176,7 @@ test('If a registration of the new id commits before the move, the run reports a
   expect(await registration.waiting(1)).toBe(true);
   await registration.commit();
   expect(await moving).toEqual({ moved: 0, already: 0, kinds: ['new id is linked to another internal id'] });
-  expect(await idsOf('old_late')).toEqual([userId]);
+  expect(await database.idsOf('old_late')).toEqual([userId]);
 });
 
 test('If a registration of the new id waits for the move, the registration returns the internal id of the moved user', async () => {
@@ -196,7 +186,7 @@ test('If a registration of the new id waits for the move, the registration retur
     await holder.query('BEGIN');
     await holder.query(`UPDATE users SET identity_provider_user_id = 'new_first' WHERE id = $1`, [userId]);
     const registration = one.register('new_first');
-    expect(await areBlocked(1)).toBe(true);
+    expect(await database.areBlocked(1)).toBe(true);
     await holder.query('COMMIT');
     expect(await registration).toEqual({ userId, created: false });
   } finally {
@@ -221,7 +211,7 @@ test('If a move would deadlock with a transaction of the application, the move i
       await holder.query(`BEGIN; SET LOCAL deadlock_timeout = '1s'`);
       await holder.query('SELECT FROM users WHERE id = $1 FOR KEY SHARE', [first]);
       const moving = relink(lines);
-      expect(await areBlocked(1)).toBe(true);
+      expect(await database.areBlocked(1)).toBe(true);
       await holder.query('SELECT FROM users WHERE id = $1 FOR KEY SHARE', [second]);
       await holder.query('COMMIT');
       expect(await moving).toEqual({ moved: 2, already: 0, kinds: [] });
@@ -246,12 +236,12 @@ test.each(['old_forget', 'new_forget'])(
     for (const each of pair) await one.guard(each);
     kv.takeCommands();
     expect(await one.forget(given)).toBe('forgotten');
-    const keys = pair.map((each) => `auth:user-id-by-idp:${each}`);
+    const keys = pair.map(cacheKey);
     const deleted = kv.takeCommands().map(([, ...words]) => [...new Set(words)].sort());
     expect(deleted).toEqual([keys.toSorted(), keys.toSorted(), keys.toSorted()]);
     for (const each of pair) {
       expect(await one.register(each)).toBeUndefined();
-      expect([await idsOf(each), await cached(each)]).toEqual([[], null]);
+      expect([await database.idsOf(each), await kv.cachedId(each)]).toEqual([[], null]);
     }
     expect(await other.guard(pair[1], Date.now() / 1000 + 60)).toBeDefined();
   },
@@ -263,8 +253,8 @@ test('After a deletion that runs at the same time as a move, no id of the user h
   await inParallel(5, users, async (user) => {
     const [oldId, newId] = [`old_both_${user}`, `new_both_${user}`];
     await Promise.all([move(oldId, newId), one.deleteLink(oldId, 30), one.register(oldId)]);
-    const forgotten = await idsOf(oldId);
-    expect([forgotten, await idsOf(newId), await one.register(oldId)]).toEqual([[], [], undefined]);
+    const forgotten = await database.idsOf(oldId);
+    expect([forgotten, await database.idsOf(newId), await one.register(oldId)]).toEqual([[], [], undefined]);
   });
 });
 
@@ -276,7 +266,7 @@ test('A row that another transaction deletes during the move is not counted as m
     const reasons: string[] = [];
     const retryOptions = { seconds: 20, onWait: (reason: string) => reasons.push(reason) };
     const moving = move('old_deleted', 'new_deleted', { retryOptions });
-    expect(await areBlocked(1)).toBe(true);
+    expect(await database.areBlocked(1)).toBe(true);
     await holder.query('COMMIT');
     expect(await moving).toEqual({ moved: 0, already: 0, kinds: ['unknown old id'] });
     expect(reasons).toEqual(['Another transaction has changed a user']);
@@ -320,5 +310,5 @@ test('If the cache does not respond, a run moves the users and then rejects', as
   await expect(other.relink(linesOf(['old_uncached', 'new_uncached']), options).next()).rejects.toThrow(
     'The cache does not respond',
   );
-  expect(await idsOf('new_uncached')).toEqual([userId]);
+  expect(await database.idsOf('new_uncached')).toEqual([userId]);
 });

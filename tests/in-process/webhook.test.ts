@@ -21,7 +21,7 @@ async function receive(type: string, id: string, { messageId = id, handlers = {}
   await withLogFields(fields, () => receiveWebhook(payload, headers, [SIGNING_SECRET], handlers));
   return fields;
 }
-const countRows = async (user: string) => (await database.rowsOf(user)).length;
+const countRows = async (user: string) => (await database.idsOf(user)).length;
 
 afterEach(async () => {
   await database.proxy.treat('forward');

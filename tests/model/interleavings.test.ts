@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { beforeAll, expect, test, vi } from 'vitest';
+import { cacheKey } from '../harness/dependencies/kv';
 import { fakeStorage } from './fake-storage';
 
 // Runs the real functions of lib/ with a fake database and a fake cache. Each database statement and each cache command waits
@@ -55,7 +56,6 @@ vi.mock('#lib/env', async (original) => ({
  */
 let ids: readonly [oldId: string, newId: string] = ['user_old_0', 'user_new_0'];
 const rowId = () => ids.map(storage.rowOf).find((id) => id !== undefined);
-const cacheKey = (id: string) => `auth:user-id-by-idp:${id}`;
 
 /** The result of a call: the internal id, and whether the call created it. */
 type Result = Promise<{ readonly userId: string; readonly created: boolean } | undefined>;

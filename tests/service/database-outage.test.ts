@@ -97,7 +97,7 @@ test('The provider delivers an event after the outage of the database in which t
   await expect.poll(() => idp.store.deliveries.get(event.id)?.attempts[0]?.status).toBe(500);
   await database.proxy.treat('forward');
   expect((await idp.webhooks.settled(event.id)).status).toBe('delivered');
-  expect(await database.rowsOf('user_announced')).toHaveLength(1);
+  expect(await database.idsOf('user_announced')).toHaveLength(1);
 });
 
 test('The service recovers from a database that stops responding while all connections run a query', async () => {
@@ -111,7 +111,7 @@ test('The service recovers from a database that stops responding while all conne
   await lock.release();
   await database.proxy.treat('forward');
   await expect.poll(async () => (await deliver(url, userCreated('user_dark_0'))).status).toBe(200);
-  expect(await database.rowsOf('user_dark_0')).toHaveLength(1);
+  expect(await database.idsOf('user_dark_0')).toHaveLength(1);
 });
 
 test('If PostgreSQL closes the connection of a running query, the request gets a 500, and the next request succeeds', async () => {
@@ -167,7 +167,7 @@ test.each([
     const requests = Promise.all([me(url, token(id)), deliver(url, userCreated(id))]);
     const failed = await requests.finally(() => administer(repairIt));
     expect(failed.map(statusAndBody)).toEqual([internalError, internalError]);
-    expect(await database.rowsOf(id)).toEqual([]);
+    expect(await database.idsOf(id)).toEqual([]);
     await expect.poll(() => service.linesWith(`"sqlState":"${sqlState}"`)).toHaveLength(2);
   },
 );

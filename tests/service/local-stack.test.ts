@@ -40,7 +40,7 @@ test('The local stack starts on the port of -p and ends its output with the addr
   const created = await paste(createUser);
   expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^user_\w+\n$/) });
   expect(created.stderr).toContain('200 {"received":true,"eventType":"user.created"}');
-  const [row] = await database.rowsOf(created.stdout.trim());
+  const [row] = await database.idsOf(created.stdout.trim());
   expect(await paste(token)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^[\w.-]+\n$/) });
   expect(Me.parse(JSON.parse((await paste(me)).stdout))).toEqual({
     isAuthenticated: true,

@@ -56,9 +56,7 @@ const provocations: Readonly<Record<string, () => Promise<ParsedResponse>>> = {
   [`POST ${REGISTER} 400 identityProviderUserId must be a string`]: () => submitId(7),
   [`POST ${REGISTER} 401 Unauthorized`]: () => send(`${service.url}${REGISTER}`, { method: 'POST' }),
   [`POST ${REGISTER} 409 User is forgotten`]: async () => {
-    await pool.query(
-      `INSERT INTO forgotten_users VALUES (forgotten_user_hash('user_forgotten'), now(), now() + interval '1 day')`,
-    );
+    await service.database.markForgotten('user_forgotten');
     return submitId('user_forgotten');
   },
   [`POST ${REGISTER} 413 Payload too large`]: () => submit(' '.repeat(16 * 1024 + 1)),

@@ -73,7 +73,7 @@ test('The deletion of a user also removes an id that a concurrent request read b
     await expect.poll(() => isStopped).toBe(true);
     await expect.poll(runningQueries).toBe(0);
     const outcome = await forgetWith(id, async () => {
-      expect(await database.rowsOf(id)).toEqual([]);
+      expect(await database.idsOf(id)).toEqual([]);
       process.kill(pid, 'SIGCONT');
       // The process resumes, returns the old id and caches it. The last step of the deletion removes the cached id.
       expect(await inFlight).toMatchObject({ status: 200, body: { userId } });
@@ -144,7 +144,7 @@ test('The due command forgets the users whose deletion is due, except those that
     );
   expect(receipts.at(-1)).toBe('3 due, 1 forgotten, 1 kept, 1 pending');
   expect(stdout).not.toMatch(/user_|@/);
-  expect(await database.rowsOf(gone.id)).toEqual([]);
+  expect(await database.idsOf(gone.id)).toEqual([]);
   expect(await cached(gone.id)).toBeNull();
   expect((await pendingDeletions()).sort()).toEqual([kept.id, 'user_not_due'].sort());
   expect(await users('due')).toMatchObject({
@@ -158,7 +158,7 @@ test('If a due command is killed after it has deleted a row, the next due comman
   await visit(id);
   await scheduleDeletion(id);
   const killed = startCommand('users', ['due'], environment);
-  await expect.poll(() => database.rowsOf(id)).toEqual([]);
+  await expect.poll(() => database.idsOf(id)).toEqual([]);
   killed.child.kill('SIGKILL');
   expect(await killed.ended).toMatchObject({ exit: 'SIGKILL', stdout: '' });
   expect(await users('due')).toMatchObject({
@@ -198,5 +198,5 @@ test('The steps of docs/users.md forget a user, and a replayed event does not li
   expect({ exit, stdout }).toEqual({ exit: 0, stdout: expect.not.stringContaining('still has this user') });
   expect(await deliver(service.url, userCreated(user.id))).toMatchObject({ status: 200 });
   expect((await me(service.url, token)).status).toBe(401);
-  expect([await database.rowsOf(user.id), await cached(user.id)]).toEqual([[], null]);
+  expect([await database.idsOf(user.id), await cached(user.id)]).toEqual([[], null]);
 });

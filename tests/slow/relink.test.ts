@@ -4,6 +4,7 @@ import path from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { REMEDIES } from '#lib/users/relink-map';
 import { startCommand } from '../harness/commands';
+import { cacheKey } from '../harness/dependencies/kv';
 import { lockTable } from '../harness/dependencies/row-lock';
 import { startProvider } from '../harness/identity-provider';
 import { deliver, me, register, tokenFor, userCreated } from '../harness/requests';
@@ -31,12 +32,6 @@ function mapFile(lines: readonly string[]): string {
   writeFileSync(file, lines.join('\n'));
   return file;
 }
-const link = async (ids: readonly string[]) => {
-  await database.pool.query(
-    'INSERT INTO users (id, identity_provider_user_id) SELECT gen_random_uuid(), unnest($1::text[])',
-    [ids],
-  );
-};
 const rows = async () =>
   (await database.pool.query('SELECT * FROM users ORDER BY id')).rows.map(Object.values);
 /** Sends a request with a session token of a user. Returns the internal id, or the status of an error response. */
@@ -50,18 +45,20 @@ beforeEach(async () => {
 });
 
 test('The relink command reports each kind of collision with the line number and a remedy, and does not change any row', async () => {
-  await link([
-    ...['moved', 'moved_too', 'linked', 'taken', 'ok', 'previous', 'to_forgotten', 'gone'],
-    ...['a', 'c', 'd', 'e', 'f', 'leaving'],
-  ]);
+  await database.link(
+    'moved',
+    'moved_too',
+    'linked',
+    'ok',
+    'previous',
+    'to_forgotten',
+    'a',
+    'c',
+    'f',
+    'leaving',
+  );
   expect(await relink('--map', mapFile(['moved,to_1', 'moved_too,to_2']))).toMatchObject({ exit: 0 });
-  for (const id of ['gone', 'gone_too']) {
-    await database.pool.query(
-      `INSERT INTO forgotten_users VALUES (forgotten_user_hash($1), now(), now() + interval '1 day')`,
-      [id],
-    );
-  }
-  await database.pool.query(`DELETE FROM users WHERE identity_provider_user_id = 'gone'`);
+  await database.markForgotten('gone', 'gone_too');
   await database.pool.query(`INSERT INTO pending_deletions VALUES ('leaving', now())`);
   const lines = [
     ['ok,ok_new', undefined],
@@ -97,7 +94,7 @@ test('The relink command reports each kind of collision with the line number and
 
 test('If the relink command is killed, a second run moves the remaining users, and a rollback moves all users back', async () => {
   const ids = Array.from({ length: 1_000 }, (_, index) => `user_${index}`);
-  await link(ids);
+  await database.link(...ids);
   const before = await rows();
   const file = mapFile(ids.map((id) => `${id},new_${id}`));
   // The command moves the users in batches of 200. The test requests a table lock while the transaction of the first batch runs.
@@ -210,7 +207,7 @@ test('The commands of docs/users.md move the users to another instance, and sess
 
   // After the previous ids have expired, a session of the old instance is rejected, and an event of that instance has no effect.
   await database.pool.query('UPDATE previous_ids SET expires_at = now()');
-  await kv.engine.call('DEL', `auth:user-id-by-idp:${first.id}`);
+  await kv.engine.call('DEL', cacheKey(first.id));
   expect(await visit(service.url, idp, first.id)).toBe(401);
   expect(await deliver(service.url, userCreated(first.id))).toMatchObject({ status: 200 });
   expect(await visit(newDeployment.url, newIdp, newId)).toBe(userId);

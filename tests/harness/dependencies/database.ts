@@ -7,8 +7,6 @@ import { startTcpProxy, type TcpProxy } from './tcp-proxy';
 export interface DatabaseAccess {
   /** Connections that do not use the proxy of the database. */
   readonly pool: Pool;
-  /** Returns all rows with this id of the identity provider. */
-  rowsOf(identityProviderUserId: string): Promise<{ readonly id: string }[]>;
   /** Returns the internal ids of all rows with this id of the identity provider. */
   idsOf(identityProviderUserId: string): Promise<string[]>;
   /** Returns the identity-provider ids of all rows that match the LIKE pattern, sorted. */
@@ -78,14 +76,12 @@ export function accessDatabase(connectionString: string): DatabaseAccess {
   // If a test stops the server, the server closes the idle connections, and the pool emits `error`. Without a listener, this
   // event would end the process. The next query opens a new connection.
   pool.on('error', () => undefined);
-  async function rowsOf(identityProviderUserId: string) {
-    const statement = 'SELECT * FROM users WHERE identity_provider_user_id = $1';
-    return (await pool.query<{ id: string }>(statement, [identityProviderUserId])).rows;
-  }
   return {
     pool,
-    rowsOf,
-    idsOf: async (identityProviderUserId) => (await rowsOf(identityProviderUserId)).map(({ id }) => id),
+    async idsOf(identityProviderUserId) {
+      const statement = 'SELECT id FROM users WHERE identity_provider_user_id = $1';
+      return (await pool.query<{ id: string }>(statement, [identityProviderUserId])).rows.map(({ id }) => id);
+    },
     async users(pattern = '%') {
       const statement =
         'SELECT identity_provider_user_id AS id FROM users WHERE identity_provider_user_id LIKE $1';

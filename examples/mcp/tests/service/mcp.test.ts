@@ -39,8 +39,8 @@ test('A client without a token finds the authorization server by the challenge o
 test('A client with a token for this server lists its tools, and gets the internal id of the user', async () => {
   const client = await connect(resource);
   expect((await client.listTools()).tools).toMatchObject([{ name: 'whoami' }]);
-  const [row] = await database.rowsOf(userId);
-  expect(await client.callTool({ name: 'whoami' })).toMatchObject({ content: [{ text: row?.id }] });
+  const [text] = await database.idsOf(userId);
+  expect(await client.callTool({ name: 'whoami' })).toMatchObject({ content: [{ text }] });
   await client.close();
 });
 

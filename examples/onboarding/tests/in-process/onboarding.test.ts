@@ -6,6 +6,7 @@ import { signVerdict, VERDICT } from '#lib/idp/verdict';
 import type { HandleRow } from '#lib/tables/outbox';
 import { startProgram } from '../harness/commands';
 import { createTestDatabase } from '../harness/dependencies/database';
+import { cacheKey } from '../harness/dependencies/kv';
 import { lockInserts, lockRow } from '../harness/dependencies/row-lock';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { stubProviderUsers } from '../harness/provider-users';
@@ -43,7 +44,6 @@ async function send(route: typeof routes.me, init: ConstructorParameters<typeof 
   });
   return { status: response.status, body: await response.json() };
 }
-const key = (user: string) => `auth:user-id-by-idp:${user}`;
 const session = (user: string) => ({ [VERDICT]: signVerdict({ user }) });
 const visit = (user: string, { me } = routes) => send(me, { headers: session(user) });
 const deliver = (user: string, { webhook } = routes) =>
@@ -96,7 +96,7 @@ afterEach(async () => {
   await pool.query('DELETE FROM users');
   // ON DELETE CASCADE has deleted the workspaces and the outbox rows.
   expect(await counts()).toEqual({ users: 0, owners: 0, workspaces: 0, outbox: 0 });
-  for (const user of ['user_new', 'user_caller']) await kv.engine.call('DEL', key(user));
+  for (const user of ['user_new', 'user_caller']) await kv.engine.call('DEL', cacheKey(user));
 });
 
 test('50 first requests, 10 deliveries and 10 register calls for a user in three processes create one workspace and one outbox row', async () => {
@@ -133,7 +133,7 @@ test.each(['P0001', '23505'])(
     for (const call of [visit, deliver, register])
       expect(await call('user_new')).toEqual({ status: 500, body: { message: 'Internal Server Error' } });
     expect(await counts()).toMatchObject({ users: 1, workspaces: 1, outbox: 1 });
-    expect(await kv.engine.call('GET', key('user_new'))).toBeNull();
+    expect(await kv.cachedId('user_new')).toBeNull();
     await pool.query(rows[0]?.definition);
     expect(await visit('user_new')).toMatchObject({ status: 200 });
     expect(await counts()).toMatchObject({ users: 2, owners: 2, outbox: 2 });
