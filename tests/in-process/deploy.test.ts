@@ -37,11 +37,11 @@ const url = String(database.pool.options.connectionString);
 afterEach(async () => {
   vi.restoreAllMocks();
   await database.pool.query(`
-    DROP SCHEMA IF EXISTS other, owner_of_the_test CASCADE;
+    DROP SCHEMA IF EXISTS other CASCADE;
     DROP SCHEMA public CASCADE;
     CREATE SCHEMA public;
     GRANT USAGE ON SCHEMA public TO PUBLIC;
-    DROP ROLE IF EXISTS migrator_of_the_test, reader_of_the_test, owner_of_the_test`);
+    DROP ROLE IF EXISTS migrator_of_the_test`);
 });
 
 function newMigrations(files: Record<string, string>): string {
@@ -136,9 +136,9 @@ test('With sslrootcert=system, a deployment does not send the password without T
 });
 
 test('A role whose search path has a schema of its own first deploys to the schema public, and finds the migrations there', async () => {
-  await query(`CREATE ROLE owner_of_the_test LOGIN PASSWORD 'secret';
-    CREATE SCHEMA AUTHORIZATION owner_of_the_test; GRANT CREATE ON SCHEMA public TO owner_of_the_test`);
-  const asOwner = Object.assign(new URL(url), { username: 'owner_of_the_test', password: 'secret' }).href;
+  const { url: asOwner } = await database.createRole(
+    'CREATE SCHEMA AUTHORIZATION $role; GRANT CREATE ON SCHEMA public TO $role',
+  );
   const all = await pendingMigrations(asOwner);
   expect(await deployMigrations(asOwner)).toEqual(all);
   expect([await deployMigrations(asOwner), await deployMigrations(url)]).toEqual([[], []]);
@@ -235,8 +235,7 @@ test('pendingMigrations() returns the pending migrations without writing to the 
   expect(await query(`SELECT to_regclass('_prisma_migrations') AS record`)).toEqual([{ record: null }]);
   await deployMigrations(url, folder);
   expect(await pendingMigrations(url, folder)).toEqual([]);
-  await query(`CREATE ROLE reader_of_the_test LOGIN PASSWORD 'secret'`);
-  const asReader = Object.assign(new URL(url), { username: 'reader_of_the_test', password: 'secret' }).href;
+  const { url: asReader } = await database.createRole('');
   expect(await pendingMigrations(asReader, folder)).toBeUndefined();
 });
 

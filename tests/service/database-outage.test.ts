@@ -5,27 +5,21 @@ import { deliver, me, type ParsedResponse, register, send, tokenFor, userCreated
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
-const ROLE = `role_${randomBytes(6).toString('hex')}`;
 const POOL_CONNECTIONS = 10;
 
 const service = stopAfterAll(
   await startTestService({
     // The service uses a separate role without superuser rights, because connection limits do not apply to a superuser.
-    async databaseUrl(database) {
-      await database.pool.query(`CREATE ROLE ${ROLE} LOGIN PASSWORD 'password-of-the-role'`);
-      await database.pool.query(`GRANT SELECT, INSERT ON users TO ${ROLE}`);
-      const url = new URL(database.url);
-      url.username = ROLE;
-      url.password = 'password-of-the-role';
-      return url.href;
-    },
+    databaseUrl: async (database) =>
+      (await database.createRole('GRANT SELECT, INSERT ON users TO $role')).url,
   }),
 );
+const role = new URL(service.environment['DATABASE_URL'] ?? '').username;
 const { database, idp, url } = service;
 
 const administer = (statement: string) => database.pool.query(statement);
 const endConnections = () =>
-  administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${ROLE}'`);
+  administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${role}'`);
 const token = (id: string) => tokenFor(idp, id);
 
 const statusOfNewUser = async () => (await me(url, token(`user_${randomBytes(6).toString('hex')}`))).status;
@@ -66,10 +60,10 @@ test.each<[string, () => Promise<unknown>, () => Promise<unknown>]>([
   [
     'has no free connection',
     async () => {
-      await administer(`ALTER ROLE ${ROLE} CONNECTION LIMIT 0`);
+      await administer(`ALTER ROLE ${role} CONNECTION LIMIT 0`);
       await endConnections();
     },
-    () => administer(`ALTER ROLE ${ROLE} CONNECTION LIMIT -1`),
+    () => administer(`ALTER ROLE ${role} CONNECTION LIMIT -1`),
   ],
 ])(
   'If the database %s, cached users are still served, requests that need the database get a 500, and the service is not ready',
@@ -128,7 +122,7 @@ test('While the database is read-only, users with a row are served, registration
   await cache('user_read_caller');
   await deliver(url, userCreated('user_read_known'));
   const setReadOnly = async (on: boolean) => {
-    await administer(`ALTER ROLE ${ROLE} SET default_transaction_read_only = ${on}`);
+    await administer(`ALTER ROLE ${role} SET default_transaction_read_only = ${on}`);
     await endConnections();
   };
   await setReadOnly(true);
@@ -150,8 +144,8 @@ test.each([
   [
     'the database role may not insert users',
     '42501',
-    `REVOKE INSERT ON users FROM ${ROLE}`,
-    `GRANT INSERT ON users TO ${ROLE}`,
+    `REVOKE INSERT ON users FROM ${role}`,
+    `GRANT INSERT ON users TO ${role}`,
   ],
   [
     'the table is missing',

@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Client } from 'pg';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startPostgres } from '../../dev/postgres/server';
+import { query } from '../harness/dependencies/database';
 import { deliver, me, register, send, tokenFor, userCreated } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
@@ -21,16 +21,6 @@ async function newDatabase(): Promise<string> {
   databases += 1;
   await server.createDatabase(`deploy_${databases}`);
   return server.url(`deploy_${databases}`);
-}
-
-async function query(url: string, statement: string) {
-  const client = new Client({ connectionString: url });
-  try {
-    await client.connect();
-    return (await client.query<Record<string, unknown>>(statement)).rows;
-  } finally {
-    await client.end();
-  }
 }
 
 /** Runs the command `npm run db:deploy`. */

@@ -1,6 +1,5 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { generateKeyPairSync } from 'node:crypto';
 import { generateSigningKeyPem } from 'clerk-emulator';
-import { escapeIdentifier } from 'pg';
 import { afterAll, afterEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { variables } from '#lib/env';
@@ -8,7 +7,12 @@ import { memoryEngine } from '../../dev/kv/memory';
 import { CommandError, startKvServer } from '../../dev/kv/server';
 import { freePort } from '../../dev/system/listen';
 import { runCommand } from '../harness/commands';
-import { createTestDatabase, serverOfThisRun, type TestDatabase } from '../harness/dependencies/database';
+import {
+  createTestDatabase,
+  ROLE_PASSWORD,
+  serverOfThisRun,
+  type TestDatabase,
+} from '../harness/dependencies/database';
 import { startFetchServer } from '../harness/dependencies/stub-server';
 import { startProvider } from '../harness/identity-provider';
 import { SIGNING_SECRET } from '../harness/keys';
@@ -27,42 +31,33 @@ const Checks = z.array(
   }),
 );
 
-const PASSWORD = 'hidden-password';
 const OTHER_SECRET = `whsec_${Buffer.from('the signing secret of another endpoint').toString('base64')}`;
 
 const environment = { IDP_OAUTH_AUDIENCE: 'https://api.example.com/mcp' };
 const service = stopAfterAll(await startTestService({ environment }));
 const { database } = service;
 
-/** Creates a role with these rights and returns its connection string. */
-async function roleOn({ pool }: TestDatabase, rights = 'SELECT, INSERT', more = ''): Promise<string> {
-  const name = `doctor_${randomBytes(6).toString('hex')}`;
-  const role = escapeIdentifier(name);
-  await pool.query(`CREATE ROLE ${role} LOGIN PASSWORD '${PASSWORD}'`);
-  if (rights !== '') await pool.query(`GRANT ${rights} ON users, tenants TO ${role}`);
-  if (more !== '') await pool.query(more.replaceAll('$role', role));
-  const url = new URL(String(pool.options.connectionString));
-  return Object.assign(url, { username: name, password: PASSWORD }).href;
+const USUAL_RIGHTS =
+  'GRANT SELECT, INSERT ON users, tenants TO $role; GRANT SELECT ON _prisma_migrations TO $role';
+/** Creates a role and returns the variable that connects as this role. */
+async function roleOn({ createRole }: TestDatabase, statements = USUAL_RIGHTS): Promise<Variables> {
+  return { DATABASE_URL: (await createRole(statements)).url };
 }
 
-/** Creates a database, runs statements that damage it, and returns the connection string of a role with the usual rights. */
+/** Creates a database, runs statements that damage it, and returns the variable that connects as a role with the usual rights. */
 async function damaged(...statements: string[]): Promise<Variables> {
   const created = await createTestDatabase();
   afterAll(() => created.drop());
   for (const statement of statements) await created.pool.query(statement);
-  return { DATABASE_URL: await roleOn(created, 'SELECT, INSERT', READ_MIGRATIONS) };
+  return roleOn(created);
 }
-const READ_MIGRATIONS = 'GRANT SELECT ON _prisma_migrations TO $role';
 
 const valid: Variables = {
   ...service.environment,
-  DATABASE_URL: await roleOn(database, 'SELECT, INSERT', READ_MIGRATIONS),
+  ...(await roleOn(database)),
 };
 const databaseUrl = (changes: object): Variables => ({
   DATABASE_URL: Object.assign(new URL(valid['DATABASE_URL'] ?? ''), changes).href,
-});
-const db = async (rights: string, more: string): Promise<Variables> => ({
-  DATABASE_URL: await roleOn(database, rights, more),
 });
 
 const closed = `127.0.0.1:${await freePort()}`;
@@ -118,7 +113,7 @@ const rejecting = stopAfterAll(
 /** Returns the secrets that an environment contains. */
 const secretsOf = (environment: Variables): string[] =>
   [
-    PASSWORD,
+    ROLE_PASSWORD,
     'hidden',
     environment['IDP_SECRET_KEY'] ?? '',
     environment['KV_REST_API_TOKEN'] ?? '',
@@ -179,9 +174,21 @@ test('The doctor command finds no problem in a valid environment, exits with 0 a
   expect({ exit, stderr, status }).toEqual({ exit: 0, stderr: '', status: 'ok' });
   expect(checks.filter((check) => check.status !== 'ok')).toEqual([]);
   expect(checks.map(({ name }) => name)).toEqual([
-    ...['variables', 'secret key', 'publishable key', 'both keys', 'JWT key'],
-    ...['database', 'migrations', 'registration', 'cache'],
-    ...['service', 'service ready', 'service guard', 'service webhook', 'service forgery', 'service headers'],
+    'variables',
+    'secret key',
+    'publishable key',
+    'both keys',
+    'JWT key',
+    'database',
+    'migrations',
+    'registration',
+    'cache',
+    'service',
+    'service ready',
+    'service guard',
+    'service webhook',
+    'service forgery',
+    'service headers',
     'service oauth',
   ]);
   expect(await database.users()).toEqual(before);
@@ -281,7 +288,7 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
   ],
   [
     'no migration is applied',
-    { DATABASE_URL: await roleOn(notMigrated, '') },
+    await roleOn(notMigrated, ''),
     [
       ['failure', 'migrations', 'pending: 20261120000000_create_users'],
       ['failure', 'registration', 'a table or a function of the service does not exist (42P01)'],
@@ -307,22 +314,22 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
   ],
   [
     'the role may not read the table of applied migrations',
-    await db('SELECT, INSERT', ''),
+    await roleOn(database, 'GRANT SELECT, INSERT ON users, tenants TO $role'),
     [['warning', 'migrations', 'the role may not read _prisma_migrations']],
   ],
   [
     'the role may not insert',
-    await db('SELECT', READ_MIGRATIONS),
+    await roleOn(database, `${USUAL_RIGHTS}; REVOKE INSERT ON users FROM $role`),
     [['failure', 'registration', 'the role may not link users or insert tenants (42501)']],
   ],
   [
     'the role may not insert tenants',
-    await db('SELECT, INSERT', `${READ_MIGRATIONS}; REVOKE INSERT ON tenants FROM $role`),
+    await roleOn(database, `${USUAL_RIGHTS}; REVOKE INSERT ON tenants FROM $role`),
     [['failure', 'registration', 'the role may not link users or insert tenants (42501)']],
   ],
   [
     'the database is read-only',
-    await db('SELECT, INSERT', `${READ_MIGRATIONS}; ALTER ROLE $role SET default_transaction_read_only = on`),
+    await roleOn(database, `${USUAL_RIGHTS}; ALTER ROLE $role SET default_transaction_read_only = on`),
     [['failure', 'registration', 'the database is read-only']],
   ],
   [
@@ -398,8 +405,8 @@ test('The doctor requires rights on the webhook tables only if the application h
     matching([['failure', 'webhook handlers', 'the role may not write the tables of webhook events']]),
   );
   const tables = 'webhook_messages, webhook_subjects, pending_deletions';
-  const more = `${READ_MIGRATIONS}; GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO $role`;
-  expect(await runChecksHere(await db('SELECT, INSERT', more), undefined, true)).toEqual([]);
+  const rights = `${USUAL_RIGHTS}; GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO $role`;
+  expect(await runChecksHere(await roleOn(database, rights), undefined, true)).toEqual([]);
 });
 
 test('Without --json, the doctor command prints a line for each check, and the remedy below each problem', async () => {

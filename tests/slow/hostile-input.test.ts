@@ -2,62 +2,17 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { inParallel } from '../harness/parallel';
 import { exchange, requestHead } from '../harness/raw-http';
-import {
-  bearer,
-  deliver,
-  HOOK,
-  ME,
-  me,
-  now,
-  REGISTER,
-  register,
-  signatureHeaders,
-  tokenFor,
-  userCreated,
-} from '../harness/requests';
+import { bearer, HOOK, ME, me, REGISTER, signatureHeaders, tokenFor, userCreated } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 import { HEADERS, type HostileRequest, hostileHeaders, hostileRequest, MARK } from './hostile-request';
 
 /** The same seed generates the same requests. The number has no special meaning. */
 const SEED = 20_261_121;
-const runs = (numRuns: number) => ({ numRuns, seed: SEED, endOnFailure: true });
 
 // As in production, CLERK_FAPI_URL is not set, so the service does not proxy requests to the Clerk emulator.
 const service = stopAfterAll(await startTestService({ environment: { CLERK_FAPI_URL: '' } }));
 const token = tokenFor(service.idp, 'user_caller');
-
-test('A webhook delivery whose body, id or timestamp was changed after it was signed gets a 400 and registers no user', async () => {
-  const body = JSON.stringify({ type: 'user.created', data: { id: 'user_tampered', note: 'é' } });
-  const signed = () => ({ body, id: 'msg_tampered', timestamp: String(now()) });
-  const Change = fc.record({
-    part: fc.constantFrom('body' as const, 'id' as const, 'timestamp' as const),
-    at: fc.nat(),
-    removed: fc.nat({ max: 1 }),
-    inserted: fc.oneof(fc.string({ maxLength: 2 }), fc.constantFrom('\0', '\ufeff', '\r\n')),
-  });
-  await fc.assert(
-    fc.asyncProperty(Change, async ({ part, at, removed, inserted }) => {
-      const original = signed();
-      const text = original[part];
-      const start = at % text.length;
-      const changed = text.slice(0, start) + inserted + text.slice(start + removed);
-      fc.pre(changed !== text && (part === 'body' || /^[\x21-\x7e]+$/.test(changed)));
-      const sent = { ...original, [part]: changed };
-      const headers = {
-        ...signatureHeaders(body, original),
-        'svix-id': sent.id,
-        'svix-timestamp': sent.timestamp,
-      };
-      expect(await deliver(service.url, sent.body, headers)).toMatchObject({
-        status: 400,
-        body: { message: 'Invalid webhook signature' },
-      });
-    }),
-    runs(150),
-  );
-  expect(await service.database.users()).toEqual([]);
-});
 
 test('Hostile requests get no 5xx, leave no connection open, register no user, and do not make the service log client input', async () => {
   /** Statuses of routes, pages, static files and rejections of this service. Node.js itself sends 100. */
@@ -88,53 +43,6 @@ test('Hostile requests get no 5xx, leave no connection open, register no user, a
   expect(await service.database.users()).toEqual(['user_caller']);
 }, 240_000);
 
-test('The register route accepts only well-formed ids of 1 to 255 code points without a NUL, and returns them', async () => {
-  const Id = fc.oneof(fc.string({ unit: 'binary', maxLength: 300, size: 'max' }), fc.jsonValue());
-  await fc.assert(
-    fc.asyncProperty(Id, fc.jsonValue(), async (identityProviderUserId, other) => {
-      const { status, body } = await register(service.url, token, { other, identityProviderUserId });
-      const isValid =
-        typeof identityProviderUserId === 'string' &&
-        identityProviderUserId.isWellFormed() &&
-        /^[^\0]{1,255}$/su.test(identityProviderUserId);
-      expect([200, 201].includes(status)).toBe(isValid);
-      if (isValid) expect(body).toMatchObject({ identityProviderUserId });
-      else expect(status).toBe(400);
-    }),
-    runs(100),
-  );
-});
-
-test('The register route responds 400 or 413 to any bytes and any JSON without an id', async () => {
-  const Body = fc.oneof(
-    fc.uint8Array({ maxLength: 20_000, size: 'max' }).map((bytes) => new Uint8Array(bytes)),
-    fc.jsonValue().map((value) => JSON.stringify(value)),
-    fc.constantFrom('['.repeat(8000), '['.repeat(8000) + ']'.repeat(8000), '{"a":'.repeat(3000)),
-    fc.constant(`{"identityProviderUserId":${'9'.repeat(16_000)}}`),
-  );
-  await fc.assert(
-    fc.asyncProperty(Body, async (body) => {
-      expect([400, 413]).toContain((await register(service.url, token, body)).status);
-    }),
-    runs(100),
-  );
-});
-
-test('Keys such as __proto__ in the body of a registration or a webhook delivery do not change later responses', async () => {
-  for (const key of ['__proto__', 'constructor', 'prototype']) {
-    const poison = `{"identityProviderUserId":"user_${key}","${key}":{"isAuthenticated":1,"status":500,"userId":"x","prototype":{"userId":"x"}}}`;
-    expect((await register(service.url, token, poison)).status).toBe(201);
-    const event = `{"type":"test.updated","${key}":{"type":"user.created"},"data":{"${key}":{"id":"user_polluted"}}}`;
-    expect((await deliver(service.url, event)).status).toBe(200);
-  }
-  expect((await me(service.url, token)).body).toEqual({
-    isAuthenticated: true,
-    userId: expect.stringMatching(/^[0-9a-f-]{36}$/),
-    identityProviderUserId: 'user_caller',
-  });
-  expect(await service.database.users('user_polluted')).toEqual([]);
-});
-
 test('Hostile headers do not give a request a session or a signature, and do not affect a request that has one', async () => {
   const event = userCreated('user_announced');
   const body = '{"identityProviderUserId":"user_registered"}';
@@ -163,7 +71,7 @@ test('Hostile headers do not give a request a session or a signature, and do not
         expect(response.text).not.toMatch(/^(?:location|x-clerk\S*|content-type: text\/html)/im);
       }
     }),
-    runs(120),
+    { numRuns: 120, seed: SEED, endOnFailure: true },
   );
   expect(new Set(await service.database.users('user\\__%ed'))).toEqual(
     new Set(['user_announced', 'user_registered']),

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { SIGNING_SECRET } from '../harness/keys';
-import { me, tokenFor } from '../harness/requests';
 import { startServiceProcess, startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
@@ -8,25 +7,6 @@ const NEW_SECRET = `whsec_${Buffer.from('the secret that is rotated in...').toSt
 
 const service = stopAfterAll(await startTestService());
 const { users } = service.database;
-
-test('Late, repeated and reordered events create each user once', async () => {
-  const ids = Array.from({ length: 20 }, (_, index) => `user_disorder_${index}`);
-  const { webhooks } = service.idp;
-  // Two other events of each user precede the first user.created event. Requests to GET /users/v1/me register the first five
-  // users before any event.
-  const types = ['test.deleted', 'test.updated', 'user.created', 'test.updated', 'user.created'];
-  await Promise.all(ids.slice(0, 5).map((id) => me(service.url, tokenFor(service.idp, id))));
-  const events = types.flatMap((type, turn) =>
-    (turn % 2 ? ids : ids.toReversed()).map((id) => webhooks.send(type, { id }).id),
-  );
-  for (const event of events) expect((await webhooks.settled(event)).status).toBe('delivered');
-  for (const event of events.toReversed()) webhooks.redeliver(event);
-  for (const event of events) {
-    const { attempts } = await webhooks.settled(event);
-    expect(attempts.map(({ status }) => status)).toEqual([200, 200]);
-  }
-  expect(await users('user_disorder_%')).toEqual(ids.toSorted());
-});
 
 test('A rotation of the signing secret causes no rejected delivery if all processes of the service accept the old and the new secret while the provider changes the secret', async () => {
   const start = (secrets: string) =>

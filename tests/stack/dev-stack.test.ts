@@ -1,14 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
-import { Client } from 'pg';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { z } from 'zod';
 import { memoryEngine } from '../../dev/kv/memory';
 import { startKvServer } from '../../dev/kv/server';
 import { requireStore } from '../../dev/stack/external-services';
 import { readSettings } from '../../dev/stack/settings';
 import { freePort, listen } from '../../dev/system/listen';
-import { createTestDatabase, serverOfThisRun } from '../harness/dependencies/database';
+import { createTestDatabase, query, serverOfThisRun } from '../harness/dependencies/database';
 import { createLocalStack, type Details } from '../harness/stack';
 import { stopAfterTest } from '../vitest/stop-after-all';
 
@@ -16,20 +16,28 @@ import { stopAfterTest } from '../vitest/stop-after-all';
 const local = createLocalStack();
 afterAll(() => local.remove());
 
+const Me = z.object({ isAuthenticated: z.boolean(), userId: z.string(), identityProviderUserId: z.string() });
+
+/** Variables of a developer's shell that belong to other programs. Each of them would break a start that reads it. */
+const FOREIGN = {
+  PGSSLMODE: 'require',
+  PGHOST: 'elsewhere.example',
+  NODE_ENV: 'production',
+  LC_ALL: 'xx_XX.UTF-8',
+  CLERK_SECRET_KEY: 'foreign',
+  CLERK_API_URL: 'http://127.0.0.1:1',
+  NEXT_PUBLIC_CLERK_IS_SATELLITE: 'true',
+};
+
 /** Runs a command line in a shell. */
 async function paste(line = '') {
-  const { written, exited } = local.run('sh', ['-c', line]);
+  const { written, exited } = local.run('sh', ['-c', line], FOREIGN);
   return { code: await exited, ...written };
 }
 
 async function storedUsers(databaseUrl: string) {
-  const client = new Client({ connectionString: databaseUrl });
-  try {
-    await client.connect();
-    return (await client.query<Record<string, unknown>>('SELECT * FROM users')).rows;
-  } finally {
-    await client.end();
-  }
+  const rows = await query(databaseUrl, 'SELECT identity_provider_user_id AS user, id FROM users');
+  return new Map(rows.map(({ user, id }) => [user, id]));
 }
 
 async function expectAllStopped({ app, databaseUrl, kv, identityProvider }: Details) {
@@ -42,7 +50,28 @@ async function expectAllStopped({ app, databaseUrl, kv, identityProvider }: Deta
 }
 
 describe('A running local stack', async () => {
-  const stack = await local.start('dev');
+  const port = await freePort();
+  const stack = await local.start('dev', FOREIGN, ['-p', String(port)]);
+
+  test('The local stack starts on the port of -p and ends its output with the addresses and three commands that work', async () => {
+    expect(stack.details.app).toBe(`http://localhost:${port}`);
+    const [summary = ''] = /\nUp in [\s\S]*/.exec(stack.printed) ?? [];
+    expect(summary.match(/^ {2}[A-Z].*:\d+/gm)).toHaveLength(5);
+    const [createUser, token, me] = [...summary.matchAll(/^ {2}(npm run .*)$/gm)].map(
+      ([, line = '']) => line,
+    );
+
+    const created = await paste(createUser);
+    expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^user_\w+\n$/) });
+    expect(created.stderr).toContain('200 {"received":true,"eventType":"user.created"}');
+    expect(await paste(token)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^[\w.-]+\n$/) });
+    const id = created.stdout.trim();
+    expect(Me.parse(JSON.parse((await paste(me)).stdout))).toEqual({
+      isAuthenticated: true,
+      userId: (await storedUsers(stack.details.databaseUrl)).get(id),
+      identityProviderUserId: id,
+    });
+  });
 
   test('The local stack does not start twice', async () => {
     const second = local.launch('dev');
@@ -70,10 +99,10 @@ describe('A running local stack', async () => {
     },
   );
 
-  test('The local stack leaves no process when it is killed or loses Next.js, and keeps its users', async () => {
+  test('The local stack leaves no process after Ctrl-C, or when it is killed or loses Next.js, and keeps its users', async () => {
     const users = await storedUsers(stack.details.databaseUrl);
-    stack.child.kill('SIGKILL');
-    await stack.exited;
+    if (stack.child.pid !== undefined) process.kill(-stack.child.pid, 'SIGINT');
+    expect(await stack.exited).toBe(0);
     await expectAllStopped(stack.details);
 
     expect(await paste('npm run -s local token')).toMatchObject({
@@ -81,6 +110,11 @@ describe('A running local stack', async () => {
       stdout: '',
       stderr: expect.stringContaining('No local stack'),
     });
+
+    const killed = await local.start('dev');
+    killed.child.kill('SIGKILL');
+    await killed.exited;
+    await expectAllStopped(killed.details);
 
     // The test finds the process of the application in /proc.
     if (!existsSync('/proc/self/cmdline')) return;

@@ -4,11 +4,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Client } from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { startPostgres } from '../../dev/postgres/server';
 import { listen } from '../../dev/system/listen';
 import { isAlive } from '../../dev/system/processes';
+import { query } from '../harness/dependencies/database';
 import { stopAfterTest } from '../vitest/stop-after-all';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
@@ -23,16 +23,6 @@ function newFolder(): string {
 
 const start = async (folder: string, more: { port?: number } = {}) =>
   stopAfterTest(await startPostgres({ folder, durable: false, ...more }));
-
-async function query(url: string, statement: string) {
-  const client = new Client({ connectionString: url });
-  try {
-    await client.connect();
-    return (await client.query<Record<string, unknown>>(statement)).rows;
-  } finally {
-    await client.end();
-  }
-}
 
 /** Returns the process id of a running server. */
 function serverProcess({ dataFolder }: { readonly dataFolder: string }): number {

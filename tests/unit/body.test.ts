@@ -71,8 +71,10 @@ test.each([
 ])(
   'The register route reads an id unchanged and ignores other fields: %.30s',
   async (identityProviderUserId) => {
-    const body = JSON.stringify({ identityProviderUserId, userId: 'mine', created: false });
+    const more = '"userId":"mine","__proto__":{"polluted":true}';
+    const body = JSON.stringify({ identityProviderUserId }).replace('}', `,${more}}`);
     expect(await readJson(sent(body), RegisterUserRequest)).toEqual({ identityProviderUserId });
+    expect(Reflect.get({}, 'polluted')).toBeUndefined();
   },
 );
 

@@ -153,6 +153,7 @@ test.each([
   ['escapes', String.raw`{"type":"test\u002eupdated"}`],
   ['duplicate keys', '{"type":"x","type":"test.updated"}'],
   ['unusual number formats', '{"type":"test.updated","n":1.0,"m":1e2}'],
+  ['a key __proto__', '{"type":"test.updated", "__proto__":{"type":"user.created","data":{"id":"user_1"}}}'],
   ['raw Unicode', '{"type":"test.updated", "name":"Zoë 😀"}'],
 ])('The webhook signature covers the exact bytes of the body: %s', async (_what, payload) => {
   expect(await receiveSigned(payload)).toEqual(['test.updated']);

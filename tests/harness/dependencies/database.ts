@@ -114,21 +114,24 @@ export function accessDatabase(connectionString: string): DatabaseAccess {
 /** Password of the roles that `createRole()` creates. */
 export const ROLE_PASSWORD = 'hidden-password-of-a-role';
 
+/** Runs a statement on a connection of its own. Returns the rows. */
+export async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
+  const client = new Client({ connectionString: url });
+  try {
+    await client.connect();
+    return (await client.query<Record<string, unknown>>(statement)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
 /** Creates a copy of the template database for one test file, behind a proxy that records statements. */
 export async function createTestDatabase(
   { url, template }: DatabaseServer = serverOfThisRun(),
 ): Promise<TestDatabase> {
   const server = new URL(url);
   const name = `test_${randomBytes(6).toString('hex')}`;
-  const administer = async (statement: string) => {
-    const client = new Client({ connectionString: server.href });
-    await client.connect();
-    try {
-      await client.query(statement);
-    } finally {
-      await client.end();
-    }
-  };
+  const administer = (statement: string) => query(server.href, statement);
   await administer(`CREATE DATABASE ${escapeIdentifier(name)} TEMPLATE ${escapeIdentifier(template)}`);
   const direct = new URL(server);
   direct.pathname = name;
