@@ -63,15 +63,12 @@ test('pingDatabase() rejects if the database does not respond within the given t
 });
 
 test('The second ping after a database was read-only resolves, although idle connections keep the old setting', async () => {
-  const setReadOnly = (value: string) =>
-    database.pool.query(`DO $$ BEGIN EXECUTE format(
-      'ALTER DATABASE %I SET default_transaction_read_only = ${value}', current_database()); END $$`);
   await closeDatabase();
-  await setReadOnly('on');
+  await database.alter('SET default_transaction_read_only = on');
   const { database: client } = await import('#lib/storage/database');
   await Promise.all(Array.from({ length: 3 }, () => client().$queryRaw`SELECT 1 FROM pg_sleep(0.1)`));
   expect(currentPool()?.idleCount).toBe(3);
-  await setReadOnly('off');
+  await database.alter('SET default_transaction_read_only = off');
   await expect(pingDatabase(1_000)).rejects.toMatchObject({ code: '25006' });
   await expect(pingDatabase(1_000)).resolves.toBeUndefined();
 });

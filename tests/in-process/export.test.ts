@@ -3,9 +3,7 @@ import { importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database, kv } = await startInProcess();
 const { pool } = database;
-await pool.query(
-  `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = ''Asia/Kolkata''', current_database()); END $$`,
-);
+await database.alter(`SET timezone = 'Asia/Kolkata'`);
 
 const { deleteLink, exportUser, findLinks, linkMany } = await importAsProcess(async () => ({
   ...(await import('#lib/users/export')),

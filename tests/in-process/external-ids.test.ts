@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { startCommand } from '../harness/commands';
-import { lockInserts } from '../harness/dependencies/row-lock';
+import { lockInserts, lockRow } from '../harness/dependencies/row-lock';
 import { startProvider } from '../harness/identity-provider';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { SECRET_KEY } from '../harness/keys';
@@ -167,15 +167,13 @@ test('Beside first requests of the same users, an adoption gives each user one i
   const all = ids(200);
   for (const id of all) signUp(id, randomUUID());
   // The adoption finds this user without a link, and then waits for the transaction that inserts it.
-  const winner = await database.pool.connect();
-  await winner.query(`BEGIN; INSERT INTO users VALUES (gen_random_uuid(), 'user_199')`);
+  const winner = await lockRow(database, 'user_199');
   const adoption = outcomesOf(adopt);
-  expect(await database.areBlocked(1)).toBe(true);
+  expect(await winner.waiting(1)).toBe(true);
   const requests = inParallel(10, all.toReversed(), async (id) => {
     await resolveId('user', id, undefined);
   });
-  await winner.query('COMMIT');
-  winner.release();
+  await winner.commit();
   const counts = await adoption;
   await requests;
   expect(counts).toMatchObject({ 'not adopted': expect.any(Number) });

@@ -1,4 +1,5 @@
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { openTransaction, pauseInserts } from '../harness/dependencies/row-lock';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { SIGNING_SECRET } from '../harness/keys';
 import { signatureHeaders } from '../harness/requests';
@@ -62,11 +63,6 @@ const other = await loadProcess();
 const LONG_AGO = 0;
 /** Returns the issue time of a session token that is newer than every deletion so far. */
 const later = () => Date.now() / 1000 + 60;
-
-afterEach(async () => {
-  await database.pool.query(`
-    DROP TRIGGER IF EXISTS pause_insert ON users; DROP FUNCTION IF EXISTS pause_insert; DROP TABLE IF EXISTS children`);
-});
 
 test('A webhook, a register call, a guard with an older token and a backfill link a forgotten user only after the row in `forgotten_users` has expired', async () => {
   await one.guard('user_1', LONG_AGO);
@@ -142,40 +138,27 @@ test('An insert that starts during the deletion of a user waits for the deletion
   const userId = await one.resolve('user_deleting', LONG_AGO);
   await database.pool.query('CREATE TABLE children (user_id uuid REFERENCES users (id) ON DELETE CASCADE)');
   await database.pool.query('INSERT INTO children VALUES ($1)', [userId]);
-  const holder = await database.pool.connect();
-  try {
-    await holder.query('BEGIN; SELECT FROM children FOR UPDATE');
-    const deletion = one.deleteLink('user_deleting', 30);
-    expect(await database.areBlocked(1)).toBe(true);
-    const inserted = other.insertLinks(['user_deleting', 'user_of_same_statement']);
-    expect(await database.areBlocked(2)).toBe(true);
-    await holder.query('COMMIT');
-    expect([await deletion, (await inserted).length]).toEqual([['user_deleting'], 1]);
-  } finally {
-    holder.release(true);
-  }
+  const children = await openTransaction(database, 'SELECT FROM children FOR UPDATE');
+  const deletion = one.deleteLink('user_deleting', 30);
+  expect(await children.waiting(1)).toBe(true);
+  const inserted = other.insertLinks(['user_deleting', 'user_of_same_statement']);
+  expect(await database.areBlocked(2)).toBe(true);
+  await children.release();
+  expect([await deletion, (await inserted).length]).toEqual([['user_deleting'], 1]);
+  await database.pool.query('DROP TABLE children');
   expect(await database.idsOf('user_deleting')).toEqual([]);
   expect(await database.idsOf('user_of_same_statement')).toHaveLength(1);
 });
 
 test('A deletion that starts during the insert of a user waits for the insert and deletes the row', async () => {
   const user = 'user_inserting';
-  await database.pool.query(`
-    CREATE FUNCTION pause_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-      PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END $$;
-    CREATE TRIGGER pause_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION pause_insert()`);
-  const holder = await database.pool.connect();
-  try {
-    await holder.query('SELECT pg_advisory_lock(1)');
-    const registration = one.register(user);
-    expect(await database.areBlocked(1)).toBe(true);
-    const deletion = other.deleteLink(user, 30);
-    expect(await database.areBlocked(2)).toBe(true);
-    await holder.query('SELECT pg_advisory_unlock(1)');
-    expect([await registration, await deletion]).toMatchObject([{ created: true }, [user]]);
-  } finally {
-    holder.release(true);
-  }
+  const { resume } = await pauseInserts(database);
+  const registration = one.register(user);
+  expect(await database.areBlocked(1)).toBe(true);
+  const deletion = other.deleteLink(user, 30);
+  expect(await database.areBlocked(2)).toBe(true);
+  await resume();
+  expect([await registration, await deletion]).toMatchObject([{ created: true }, [user]]);
   expect(await database.idsOf(user)).toEqual([]);
   expect(await one.register(user)).toBeUndefined();
 });

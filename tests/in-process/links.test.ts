@@ -27,11 +27,13 @@ beforeEach(() => {
 });
 afterEach(() => allowInserts(database));
 
-test('linkMany() runs two statements to link the unlinked users, and returns the number of new links', async () => {
+test('The link of many users takes one statement to find the unlinked users, and another one only if there are any', async () => {
   await register('user_b');
   database.takeStatements();
   expect(await linkMany(['user_a', 'user_b', 'user_c'])).toEqual({ linked: 2, forgotten: 0 });
   expect(database.takeVerbs()).toEqual(['SELECT', 'INSERT']);
+  expect(await linkMany(['user_a', 'user_b', 'user_c'])).toEqual({ linked: 0, forgotten: 0 });
+  expect(database.takeVerbs()).toEqual(['SELECT']);
   expect(await database.users('user__')).toEqual(['user_a', 'user_b', 'user_c']);
 });
 
@@ -41,13 +43,6 @@ test('linkedUserIds() reads only the rows of the given users', async () => {
   expect([...(await linkedUserIds(['user_j', 'user_without_link']))]).toEqual([
     ['user_j', registration?.userId],
   ]);
-});
-
-test('linkMany() runs one statement if all users are linked', async () => {
-  await linkMany(['user_d', 'user_e']);
-  database.takeStatements();
-  expect(await linkMany(['user_d', 'user_e'])).toEqual({ linked: 0, forgotten: 0 });
-  expect(database.takeVerbs()).toEqual(['SELECT']);
 });
 
 test('linkMany() does not count a user that another transaction links first', async () => {

@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { Collision, MapLine } from '#lib/users/relink-map';
 import { cacheKey } from '../harness/dependencies/kv';
-import { lockRow } from '../harness/dependencies/row-lock';
+import { lockRow, openTransaction, pauseInserts } from '../harness/dependencies/row-lock';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { inParallel } from '../harness/parallel';
 
@@ -80,10 +80,7 @@ const expire = (id: string) =>
 beforeEach(() => {
   database.takeStatements();
 });
-afterEach(async () => {
-  await kv.proxy.treat('forward');
-  await pool.query('DROP TRIGGER IF EXISTS pause_insert ON users; DROP FUNCTION IF EXISTS pause_insert');
-});
+afterEach(() => kv.proxy.treat('forward'));
 
 test('A moved user has the same internal id under all ids, and each lookup takes one database statement. A dry run moves no user, and a second run only deletes the cached ids', async () => {
   const userId = await create('old_1');
@@ -141,31 +138,21 @@ test.each(['read committed', 'repeatable read', 'serializable'])(
   'If another process links and moves a user between the lookup and the insert of a registration, the registration returns the internal id of the user (isolation level %s)',
   async (isolation) => {
     const [oldId, newId] = [`old_race_${isolation}`, `new_race_${isolation}`];
-    await pool.query(`
-      CREATE FUNCTION pause_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END $$;
-      CREATE TRIGGER pause_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION pause_insert()`);
-    const { rows: names } = await pool.query('SELECT current_database() AS name');
-    await pool.query(`ALTER DATABASE ${names[0].name} SET default_transaction_isolation = '${isolation}'`);
+    await database.alter(`SET default_transaction_isolation = '${isolation}'`);
     await one.closeDatabase();
-    const holder = await pool.connect();
-    try {
-      await holder.query('SELECT pg_advisory_lock(1)');
-      const registration = one.register(oldId);
-      expect(await database.areBlocked(1)).toBe(true);
-      const { rows } = await holder.query(
-        'INSERT INTO users (id, identity_provider_user_id) VALUES (gen_random_uuid(), $1) RETURNING id',
-        [oldId],
-      );
-      expect(await move(oldId, newId)).toEqual(MOVED);
-      await holder.query('SELECT pg_advisory_unlock(1)');
-      expect(await registration).toEqual({ userId: rows[0].id, created: false });
-      expect([await database.idsOf(oldId), await database.idsOf(newId)]).toEqual([[], [rows[0].id]]);
-    } finally {
-      holder.release(true);
-      await pool.query(`ALTER DATABASE ${names[0].name} RESET default_transaction_isolation`);
+    onTestFinished(async () => {
+      await database.alter('RESET default_transaction_isolation');
       await one.closeDatabase();
-    }
+    });
+    const { insert, resume } = await pauseInserts(database);
+    const registration = one.register(oldId);
+    expect(await database.areBlocked(1)).toBe(true);
+    await insert(oldId);
+    const [userId] = await database.idsOf(oldId);
+    expect(await move(oldId, newId)).toEqual(MOVED);
+    await resume();
+    expect(await registration).toEqual({ userId, created: false });
+    expect([await database.idsOf(oldId), await database.idsOf(newId)]).toEqual([[], [userId]]);
   },
 );
 
@@ -181,25 +168,19 @@ test('If a registration of the new id commits before the move, the run reports a
 
 test('If a registration of the new id waits for the move, the registration returns the internal id of the moved user', async () => {
   const userId = await create('old_first');
-  const holder = await pool.connect();
-  try {
-    await holder.query('BEGIN');
-    await holder.query(`UPDATE users SET identity_provider_user_id = 'new_first' WHERE id = $1`, [userId]);
-    const registration = one.register('new_first');
-    expect(await database.areBlocked(1)).toBe(true);
-    await holder.query('COMMIT');
-    expect(await registration).toEqual({ userId, created: false });
-  } finally {
-    holder.release(true);
-  }
+  const update = `UPDATE users SET identity_provider_user_id = 'new_first' WHERE id = $1`;
+  const moving = await openTransaction(database, update, [userId]);
+  const registration = one.register('new_first');
+  expect(await moving.waiting(1)).toBe(true);
+  await moving.commit();
+  expect(await registration).toEqual({ userId, created: false });
 });
 
 test('If a move would deadlock with a transaction of the application, the move is rolled back and repeated', async () => {
   // The move ends at its lock timeout of 0.5 s. Without this timeout, PostgreSQL would detect the deadlock in the transaction
   // of the application after 1 s and cancel that transaction. The test sets `deadlock_timeout` to 1 s for that transaction, and
   // to 1 min for the move, so that PostgreSQL does not detect the deadlock in the move first.
-  const { rows: names } = await pool.query('SELECT current_database() AS name');
-  await pool.query(`ALTER DATABASE ${names[0].name} SET deadlock_timeout = '1min'`);
+  await database.alter(`SET deadlock_timeout = '1min'`);
   await other.closeDatabase();
   const ids = [await create('old_lock_1'), await create('old_lock_2')];
   const lines = linesOf(['old_lock_1', 'new_lock_1'], ['old_lock_2', 'new_lock_2']);
@@ -222,7 +203,7 @@ test('If a move would deadlock with a transaction of the application, the move i
       (await one.readJournal(RUN, { seconds: 0 })).lines.filter(({ newId }) => newId.startsWith('old_lock')),
     );
   }
-  await pool.query(`ALTER DATABASE ${names[0].name} RESET deadlock_timeout`);
+  await database.alter('RESET deadlock_timeout');
   await other.closeDatabase();
 });
 
@@ -248,7 +229,7 @@ test.each(['old_forget', 'new_forget'])(
 );
 
 test('After a deletion that runs at the same time as a move, no id of the user has a row', async () => {
-  const users = Array.from({ length: 50 }, (_, index) => index);
+  const users = Array.from({ length: 20 }, (_, index) => index);
   for (const user of users) await create(`old_both_${user}`);
   await inParallel(5, users, async (user) => {
     const [oldId, newId] = [`old_both_${user}`, `new_both_${user}`];
@@ -260,26 +241,30 @@ test('After a deletion that runs at the same time as a move, no id of the user h
 
 test('A row that another transaction deletes during the move is not counted as moved', async () => {
   await create('old_deleted');
-  const holder = await pool.connect();
-  try {
-    await holder.query(`BEGIN; DELETE FROM users WHERE identity_provider_user_id = 'old_deleted'`);
-    const reasons: string[] = [];
-    const retryOptions = { seconds: 20, onWait: (reason: string) => reasons.push(reason) };
-    const moving = move('old_deleted', 'new_deleted', { retryOptions });
-    expect(await database.areBlocked(1)).toBe(true);
-    await holder.query('COMMIT');
-    expect(await moving).toEqual({ moved: 0, already: 0, kinds: ['unknown old id'] });
-    expect(reasons).toEqual(['Another transaction has changed a user']);
-  } finally {
-    holder.release(true);
-  }
+  const deletion = await openTransaction(
+    database,
+    `DELETE FROM users WHERE identity_provider_user_id = 'old_deleted'`,
+  );
+  const reasons: string[] = [];
+  const retryOptions = { seconds: 20, onWait: (reason: string) => reasons.push(reason) };
+  const moving = move('old_deleted', 'new_deleted', { retryOptions });
+  expect(await deletion.waiting(1)).toBe(true);
+  await deletion.commit();
+  expect(await moving).toEqual({ moved: 0, already: 0, kinds: ['unknown old id'] });
+  expect(reasons).toEqual(['Another transaction has changed a user']);
 });
 
 test('Users keep their internal ids if they are moved while two processes look up their old and new ids', async () => {
   const users = Array.from({ length: 400 }, (_, user) => [`old_live_${user}`, `new_live_${user}`] as const);
-  await one.linkMany(users.map(([oldId]) => oldId));
-  const { rows } = await pool.query(`SELECT * FROM users WHERE identity_provider_user_id LIKE 'old_live_%'`);
-  const before = new Map(rows.map((row) => [row.identity_provider_user_id, row.id]));
+  await database.link(...users.map(([oldId]) => oldId));
+  /** Returns the number and the internal id of each of these users. */
+  const idsBy = async (prefix: string) => {
+    const { rows } = await pool.query('SELECT identity_provider_user_id AS user, id FROM users');
+    return new Map<string, string>(
+      rows.flatMap(({ user, id }) => (user.startsWith(prefix) ? [[user.slice(prefix.length), id]] : [])),
+    );
+  };
+  const before = await idsBy('old_live_');
   let done = false;
   let moved = 0;
   const wrong: string[] = [];
@@ -290,7 +275,7 @@ test('Users keep their internal ids if they are moved while two processes look u
       // In this test, the new instance of the provider has a user only after the move.
       const id = index % users.length < moved && index % 3 === 0 ? newId : oldId;
       const userId = index % 5 === 0 ? (await process.register(id))?.userId : await process.guard(id);
-      if (userId !== before.get(oldId)) wrong.push(`${id} ${userId}`);
+      if (userId !== before.get(oldId.slice(9))) wrong.push(`${id} ${userId}`);
     }
   });
   const lines = linesOf(...users);
@@ -299,8 +284,7 @@ test('Users keep their internal ids if they are moved while two processes look u
   done = true;
   await traffic;
   expect([moved, wrong]).toEqual([400, []]);
-  expect(await database.users('old_live_%')).toEqual([]);
-  for (const [oldId, newId] of users) expect(await one.guard(newId)).toBe(before.get(oldId));
+  expect(await idsBy('new_live_')).toEqual(before);
 });
 
 test('If the cache does not respond, a run moves the users and then rejects', async () => {

@@ -167,14 +167,6 @@ test('A server action runs only with a known id, valid arguments and the origin 
   expect(await act('not-an-id')).toBe(404);
 });
 
-test.each(['x'.repeat(4_001), '%', '[]', '["",{"a":1}]', '["",{"__proto__":["",{}]}]', '["",{}]'])(
-  'A page is served whatever the router state is: %.40s',
-  async (state) => {
-    const headers = { rsc: '1', 'next-router-state-tree': state };
-    expect((await send(`${service.url}/`, { headers })).status).toBe(200);
-  },
-);
-
 test('After these requests the service works, and its log contains no text of a client', async () => {
   expect((await me(service.url, token)).status).toBe(200);
   expect(service.linesWith('marker-of-the-test')).toEqual([]);

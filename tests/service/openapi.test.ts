@@ -142,6 +142,6 @@ test('A generated request to a documented path gets a documented response, and n
       expect(validateResponse({ ...response, method, pathname: path, text })).toBeUndefined();
       if (path !== '/health/ready') expect(response.status).toBeLessThan(500);
     }),
-    { numRuns: 200, interruptAfterTimeLimit: 120_000, markInterruptAsFailure: true },
+    { numRuns: 100, interruptAfterTimeLimit: 120_000, markInterruptAsFailure: true },
   );
 });

@@ -218,19 +218,6 @@ afterAll(() => notMigrated.drop());
 
 const cases: [description: string, changes: Variables, problems: Problem[], origin?: string][] = [
   [
-    'the keys are swapped, and the signing secret is malformed',
-    {
-      IDP_SECRET_KEY: valid['IDP_PUBLISHABLE_KEY'] ?? '',
-      IDP_PUBLISHABLE_KEY: valid['IDP_SECRET_KEY'] ?? '',
-      IDP_WEBHOOK_SIGNING_SECRET: 'whsec_hidden*',
-    },
-    [
-      ['failure', 'variables', 'IDP_SECRET_KEY must be a secret key'],
-      ['failure', 'variables', 'IDP_PUBLISHABLE_KEY must be a publishable key'],
-      ['failure', 'variables', 'IDP_WEBHOOK_SIGNING_SECRET must contain'],
-    ],
-  ],
-  [
     'the provider rejects the secret key',
     { IDP_SECRET_KEY: OTHER_KEY },
     [['failure', 'secret key', 'the Backend API responds with status 401']],

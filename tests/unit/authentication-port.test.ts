@@ -63,13 +63,9 @@ describe.each([
   });
 
   test.each<[string, () => Record<string, string>]>([
-    ['no credential', () => ({})],
-    ['a bearer value that is not a token', () => bearer('hello')],
     ['an expired token', () => bearer(tokenFor(idp, 'user_1', { exp: 1 }))],
     ['a pending session', () => bearer(tokenFor(idp, 'user_1', { sts: 'pending' }))],
-    ['an empty user id', () => bearer(tokenFor(idp, ''))],
     ['a token without a session id', () => bearer(tokenFor(idp, 'user_1', { sid: undefined }))],
-    ['a machine token', () => bearer('ak_0123456789')],
     ['a handshake token for which the SDK throws an error', () => ({ cookie: '__clerk_handshake=x' })],
     [
       'the headers of a page load, for which the SDK starts a handshake',

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { enableTelemetry } from '#lib/log';
+import { enableTelemetry, withLogFields } from '#lib/log';
 import { registerByIdentityProviderUserId } from '#lib/register';
 import type { Telemetry } from '#lib/telemetry/port';
 import { limitWebhookBody, receiveWebhook } from '#lib/webhook';
@@ -216,3 +216,20 @@ test.each([7, false, { id: 'x' }, 'a\0b', 'a\udfff', 'u'.repeat(256)])(
     expect(registerByIdentityProviderUserId).not.toHaveBeenCalled();
   },
 );
+
+test('The log contains at most 64 characters of the message id and at most 64 of the event type', async () => {
+  const fields = {};
+  const payload = JSON.stringify({ type: 't'.repeat(65) });
+  await withLogFields(fields, () => receiveSigned(payload, { id: 'm'.repeat(65) }));
+  expect(fields).toEqual({ messageId: 'm'.repeat(64), eventType: 't'.repeat(64) });
+});
+
+test('The handler of an event without a timestamp gets the time of the delivery and the whole message id', async () => {
+  const handle = vi.fn(async () => undefined);
+  const payload = JSON.stringify({ type: 'user.updated', data: { id: 'user_1' } });
+  const messageId = 'm'.repeat(100);
+  const headers = new Headers(sign(payload, { id: messageId }));
+  await receiveWebhook(payload, headers, [vector.secret], { 'user.updated': handle });
+  const delivery = { messageId, occurredAt: vector.timestamp * 1000 };
+  expect(handle).toHaveBeenCalledExactlyOnceWith({ id: 'user_1' }, delivery);
+});

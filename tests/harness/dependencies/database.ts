@@ -27,6 +27,8 @@ export interface TestDatabase extends DatabaseAccess {
   takeStatements(): string[];
   /** Does the same as `takeStatements()`, but returns only the first word of each statement. */
   takeVerbs(): string[];
+  /** Runs ALTER DATABASE. A changed setting applies to new connections. */
+  alter(change: string): Promise<unknown>;
   /**
    * Creates a role that may log in, and runs statements in which `$role` stands for its name. Returns the name, and the
    * connection string of the service as this role. `drop()` also drops the role.
@@ -149,6 +151,7 @@ export async function createTestDatabase(
     proxy,
     takeStatements,
     takeVerbs: () => takeStatements().map((statement) => statement.split(' ', 1)[0] ?? ''),
+    alter: (change) => administer(`ALTER DATABASE ${escapeIdentifier(name)} ${change}`),
     async createRole(rights) {
       const role = `role_${randomBytes(6).toString('hex')}`;
       await access.pool.query(`CREATE ROLE ${role} LOGIN PASSWORD '${ROLE_PASSWORD}'`);

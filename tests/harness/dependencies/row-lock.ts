@@ -14,7 +14,12 @@ export interface RowLock {
   commit(): Promise<void>;
 }
 
-async function lock(database: DatabaseAccess, statement: string, values: unknown[]): Promise<RowLock> {
+/** Runs a statement in a transaction that stays open, and so keeps its locks. */
+export async function openTransaction(
+  database: DatabaseAccess,
+  statement: string,
+  values: unknown[] = [],
+): Promise<RowLock> {
   const holder = await database.pool.connect();
   await holder.query('BEGIN');
   await holder.query(statement, values);
@@ -52,7 +57,7 @@ async function lock(database: DatabaseAccess, statement: string, values: unknown
 export function lockRow(database: DatabaseAccess, ...identityProviderUserIds: string[]): Promise<RowLock> {
   const insert =
     'INSERT INTO users (id, identity_provider_user_id) SELECT gen_random_uuid(), unnest($1::text[])';
-  return lock(database, insert, [identityProviderUserIds]);
+  return openTransaction(database, insert, [identityProviderUserIds]);
 }
 
 /** Blocks every insert into a table. Reads are not blocked. */
@@ -60,10 +65,31 @@ export function lockInserts(
   database: DatabaseAccess,
   table: 'users' | 'tenants' = 'users',
 ): Promise<RowLock> {
-  return lock(database, `LOCK TABLE ${table} IN SHARE MODE`, []);
+  return openTransaction(database, `LOCK TABLE ${table} IN SHARE MODE`, []);
 }
 
 /** Blocks every statement that uses the table `users`. */
 export function lockTable(database: DatabaseAccess): Promise<RowLock> {
-  return lock(database, 'LOCK TABLE users IN ACCESS EXCLUSIVE MODE', []);
+  return openTransaction(database, 'LOCK TABLE users IN ACCESS EXCLUSIVE MODE', []);
+}
+
+/** Makes every insert of a user wait before it locks a row, except those of `insert`. */
+export async function pauseInserts({ pool }: DatabaseAccess) {
+  await pool.query(`
+    CREATE FUNCTION pause_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END $$;
+    CREATE TRIGGER pause_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION pause_insert()`);
+  const holder = await pool.connect();
+  await holder.query('SELECT pg_advisory_lock(1)');
+  return {
+    insert: (identityProviderUserId: string) =>
+      holder.query('INSERT INTO users (id, identity_provider_user_id) VALUES (gen_random_uuid(), $1)', [
+        identityProviderUserId,
+      ]),
+    /** Resumes the waiting inserts. */
+    async resume() {
+      holder.release(true);
+      await pool.query('DROP FUNCTION pause_insert CASCADE');
+    },
+  };
 }
