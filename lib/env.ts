@@ -241,12 +241,6 @@ export function kvAddress(): { readonly url: string; readonly token: string } {
   return { url, token };
 }
 
-/** Returns the lifetime of a cached internal id in seconds. */
-export const userIdCacheSeconds = (): number => environment().USER_ID_CACHE_TTL_SECONDS;
-
-/** Returns the signing secrets of the webhook. Several are valid during a rotation. */
-export const signingSecrets = (): readonly string[] => environment().IDP_WEBHOOK_SIGNING_SECRET;
-
 /** Replaces the parsed environment, or lets the next call of environment() parse it again. Only tests call this function. */
 export function setEnvironment(environment: Environment | undefined): void {
   state.current = environment;

@@ -1,7 +1,7 @@
 import type { NotReady, Ready } from './api/schemas';
-import { withTimeout } from './concurrency/attempts';
 import { isShuttingDown } from './concurrency/shutdown-state';
 import { singleFlight } from './concurrency/single-flight';
+import { withTimeout } from './concurrency/timeout';
 import { describeError } from './errors/describe-error';
 import { log } from './log';
 import { pingDatabase } from './storage/database';

@@ -1,4 +1,5 @@
-import { retryOnConflict, withTimeout } from './concurrency/attempts';
+import { retryOnConflict } from './concurrency/conflict';
+import { withTimeout } from './concurrency/timeout';
 import { findLink, insertLink, isForgotten, type Kind } from './linking/links';
 import { withSpan } from './log';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import * as z from 'zod/mini';
-import { withTimeout } from '../concurrency/attempts';
+import { withTimeout } from '../concurrency/timeout';
 import { variables } from '../env';
 import { pendingMigrations } from '../migrations/deploy';
 import { withConnection } from '../storage/database';

@@ -1,8 +1,8 @@
 import { type ClerkClient, createClerkClient } from '@clerk/backend';
 import * as z from 'zod/mini';
-import { withTimeout } from '../concurrency/attempts';
-import { TransientError } from '../concurrency/retry';
+import { withTimeout } from '../concurrency/timeout';
 import { parseEnvironmentSubset, variables } from '../env';
+import { TransientError } from '../errors/transient-error';
 
 /** Maximum number of users in one response. */
 export const MAX_USERS = 500;

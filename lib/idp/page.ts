@@ -1,5 +1,5 @@
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
-import { withTimeout } from '../concurrency/attempts';
+import { withTimeout } from '../concurrency/timeout';
 import { environment } from '../env';
 import { describeError } from '../errors/describe-error';
 import { withoutDefaultPort } from '../http/address';

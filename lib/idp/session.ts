@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { type NextFetchEvent, type NextMiddleware, NextRequest } from 'next/server';
-import { withTimeout } from '../concurrency/attempts';
+import { withTimeout } from '../concurrency/timeout';
 import { environment } from '../env';
 import { isAccessToken, verifyAccessToken } from './access-token';
 import { type Credential, extractCredential, type NoCredential } from './credential';

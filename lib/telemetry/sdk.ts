@@ -6,7 +6,7 @@ import { PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
 import { BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { waitUntil } from '@vercel/functions';
 import { registerOTel } from '@vercel/otel';
-import { withTimeout } from '../concurrency/attempts';
+import { withTimeout } from '../concurrency/timeout';
 import { rateLimitedWarning } from '../log';
 import { instruments } from './metrics';
 import type { Telemetry } from './port';

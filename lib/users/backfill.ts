@@ -1,9 +1,8 @@
 import { IdentityProviderUserId } from '../api/schemas';
-import { retryOnConflict } from '../concurrency/attempts';
-import type { RetryOptions } from '../concurrency/retry';
+import { retryOnConflict } from '../concurrency/conflict';
+import { type RetryOptions, retry } from '../concurrency/retry';
 import { forgottenUntil, insertLinks, linkedUserIds } from '../linking/links';
 import type { EventHandlers } from '../webhook';
-import { retryDatabase } from './database-error';
 import { providerUsers } from './paginate';
 import { createReplay } from './replay';
 import { lookUp } from './rows';
@@ -80,11 +79,11 @@ export async function* backfill({
     const failed = parsedUsers.flatMap(({ id, parsed: { error } }) =>
       error === undefined ? [] : [{ id, reason: error.issues[0]?.message ?? '' }],
     );
-    const { linked, forgotten } = await retryDatabase(retryOptions, () =>
+    const { linked, forgotten } = await retry(retryOptions, () =>
       dryRun ? countUnlinked(ids) : linkMany(ids),
     );
     if (replay) {
-      const links = await retryDatabase(retryOptions, () => linkedUserIds(ids));
+      const links = await retry(retryOptions, () => linkedUserIds(ids));
       failed.push(...(await replay(users.filter(({ id }) => links.get(id)))));
     }
     const alreadyLinked = ids.length - linked - forgotten;

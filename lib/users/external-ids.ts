@@ -1,12 +1,11 @@
 import * as z from 'zod/mini';
 import { isIdentityProviderUserId } from '../api/input';
 import { InternalUserId } from '../api/schemas';
-import { retryOnConflict } from '../concurrency/attempts';
+import { retryOnConflict } from '../concurrency/conflict';
 import { type RetryOptions, retry } from '../concurrency/retry';
 import { type ProviderUser, setExternalId } from '../idp/backend-api';
 import { forgottenUntil } from '../linking/links';
 import { database } from '../storage/database';
-import { retryDatabase } from './database-error';
 import { providerUsers } from './paginate';
 import { lookUp } from './rows';
 
@@ -95,7 +94,7 @@ async function adoptAll(users: readonly ProviderUser[]): Promise<UserResult[]> {
 export async function* adopt(retryOptions: RetryOptions, dryRun = false): AsyncGenerator<UserResult[]> {
   const adoptPage = dryRun ? planAdoption : adoptAll;
   for await (const users of providerUsers(retryOptions))
-    yield await retryDatabase(retryOptions, () => retryOnConflict(() => adoptPage(users)));
+    yield await retry(retryOptions, () => retryOnConflict(() => adoptPage(users)));
 }
 
 /** Maximum number of updates in flight. */
@@ -110,9 +109,9 @@ const PARALLEL = 5;
  */
 export async function* publish(retryOptions: RetryOptions, dryRun = false): AsyncGenerator<UserResult[]> {
   for await (const users of providerUsers(retryOptions)) {
-    const links = await retryDatabase(retryOptions, () => readLinks(users));
+    const links = await retry(retryOptions, () => readLinks(users));
     const values = links.map(({ externalId }) => externalId).filter(isIdentityProviderUserId);
-    const rows = await retryDatabase(retryOptions, () =>
+    const rows = await retry(retryOptions, () =>
       database().previousId.findMany({ where: { identityProviderUserId: { in: values } } }),
     );
     const ownerOf = new Map(rows.map((row) => [row.identityProviderUserId, row.userId]));

@@ -1,6 +1,5 @@
 import { type RetryOptions, retry } from '../concurrency/retry';
 import { listUsersById } from '../idp/backend-api';
-import { retryDatabase } from './database-error';
 import { providerUsers } from './paginate';
 import { allIdsOf, type Link, linksAfter, lookUp } from './rows';
 
@@ -29,7 +28,7 @@ export async function* reconcile(retryOptions: RetryOptions): AsyncGenerator<Rec
     const ids = users.map(({ id }) => id);
     // PostgreSQL does not accept an id that contains a NUL, so the query omits such ids. They count as not linked.
     const storable = ids.filter((id) => !id.includes('\0'));
-    const { linked, forgotten } = await retryDatabase(retryOptions, () => lookUp(storable));
+    const { linked, forgotten } = await retry(retryOptions, () => lookUp(storable));
     const notLinked = ids.filter((id) => !linked.has(id) && !forgotten.has(id));
     yield { ...NOTHING, providerUsers: users.length, forgotten: forgotten.size, notLinked };
   }

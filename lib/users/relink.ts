@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
-import { retryOnConflict } from '../concurrency/attempts';
-import { type RetryOptions, retry, TransientError } from '../concurrency/retry';
+import { retryOnConflict } from '../concurrency/conflict';
+import { type RetryOptions, retry } from '../concurrency/retry';
+import { TransientError } from '../errors/transient-error';
+import { uncache } from '../linking/id-cache';
 import { database, type Transaction } from '../storage/database';
-import { retryDatabase } from './database-error';
 import { type CheckedMap, type Collision, type MapLine, REMEDIES } from './relink-map';
 import { TRANSACTION } from './rows';
-import { uncache } from './uncache';
 
 /** Number of users in one transaction. A transaction holds two advisory locks and one row lock for each of its users. */
 const BATCH = 200;
@@ -39,7 +39,7 @@ export const rollbackOf = (run: string): string => digest(`rollback of ${run}`);
 
 /** Returns the map that undoes a run. It is empty if the run has no rows in `previous_ids`, which are its journal. */
 export async function readJournal(run: string, retryOptions: RetryOptions): Promise<CheckedMap> {
-  const rows = await retryDatabase(retryOptions, () =>
+  const rows = await retry(retryOptions, () =>
     database().previousId.findMany({ where: { run }, orderBy: { identityProviderUserId: 'asc' } }),
   );
   const lines = rows.map(({ replacedBy, identityProviderUserId }, index) => ({
@@ -146,10 +146,10 @@ export async function* relink(
 }> {
   for (let at = 0; at < lines.length; at += BATCH) {
     const batch = lines.slice(at, at + BATCH);
-    const { states, toMove } = await retryDatabase(options.retryOptions, () => relinkBatch(batch, options));
+    const { states, toMove } = await retry(options.retryOptions, () => relinkBatch(batch, options));
     const alreadyMoved = states.flatMap(({ line, state }) => (state === 'moved' ? [line] : []));
     const ids = [...toMove, ...alreadyMoved].flatMap(({ oldId, newId }) => [oldId, newId]);
-    if (!options.dryRun && ids.length > 0) await retry(options.retryOptions, () => uncache(ids));
+    if (!options.dryRun && ids.length > 0) await retry(options.retryOptions, () => uncache('user', ids));
     const collisions = states.flatMap(({ line, state }) =>
       isCollision(state) ? [{ ...line, kind: state }] : [],
     );

@@ -46,7 +46,7 @@ vi.mock('#lib/storage/kv', () => ({
 }));
 vi.mock('#lib/env', async (original) => ({
   ...(await original<typeof import('#lib/env')>()),
-  userIdCacheSeconds: () => 600,
+  environment: () => ({ USER_ID_CACHE_TTL_SECONDS: 600 }),
 }));
 
 /**

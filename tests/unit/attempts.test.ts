@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { sqlStateOf, withTimeout } from '#lib/concurrency/attempts';
+import { withTimeout } from '#lib/concurrency/timeout';
+import { sqlStateOf } from '#lib/errors/sql-state';
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { withTimeout } from '../concurrency/attempts';
+import { withTimeout } from '../concurrency/timeout';
 import { describeError } from '../errors/describe-error';
 import { log } from '../log';
 import { database } from '../storage/database';
