@@ -264,7 +264,7 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
     [
       ['failure', 'secret key', 'the Backend API does not return a key set'],
       ['failure', 'publishable key', "the instance's Frontend API does not return a key set"],
-      ['failure', 'cache', 'the response is not that of a KV store (200)'],
+      ['failure', 'cache', 'the response is not that of a KV store (SyntaxError)'],
       ['failure', 'service', 'another server responds (200, text/html)'],
     ],
     html.url,
