@@ -7,16 +7,10 @@ import { type ProviderUser, setExternalId } from '../idp/backend-api';
 import { forgottenUntil } from '../linking/links';
 import { database } from '../storage/database';
 import { providerUsers } from './paginate';
+import type { UserResult } from './result';
 import { lookUp } from './rows';
 
 // A team can set the `external_id` of a user at the provider. A request never depends on it.
-
-/** Result for one user. With a `reason`, the user needs a decision of the operator. The reason has no value of the user. */
-export interface UserResult {
-  readonly id: string;
-  readonly outcome: string;
-  readonly reason?: string;
-}
 
 const Ids = z.array(z.object({ id: z.string() }));
 

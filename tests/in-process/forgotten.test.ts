@@ -80,7 +80,7 @@ test('A webhook, a register call, a guard with an older token and a backfill lin
     expect(await process.deliver('user_1')).toEqual(acknowledgment);
     expect(await process.register('user_1')).toBeUndefined();
     expect(await process.guard('user_1', LONG_AGO)).toEqual({ reason: 'forgotten' });
-    expect(await process.linkMany(['user_1', 'user_2'])).toMatchObject({ forgotten: 1 });
+    expect([...(await process.linkMany(['user_1', 'user_2'])).keys()]).not.toContain('user_1');
   }
   expect([await idsOf('user_1'), await cached('user_1')]).toEqual([[], null]);
   const ways = [
@@ -164,7 +164,7 @@ test('An insert that starts during the deletion of a user waits for the deletion
     const inserted = other.insertLinks(['user_deleting', 'user_of_same_statement']);
     expect(await isBlocked(2)).toBe(true);
     await holder.query('COMMIT');
-    expect([await deletion, (await inserted).length]).toEqual([['user_deleting'], 1]);
+    expect([await deletion, (await inserted).size]).toEqual([['user_deleting'], 1]);
   } finally {
     holder.release(true);
   }

@@ -30,15 +30,15 @@ beforeEach(() => {
 });
 afterEach(() => allowInserts(database));
 
-test('linkMany() runs two statements to link the unlinked users, and returns the number of new links', async () => {
+test('Many users are linked by two statements, which return the new links', async () => {
   await register('user_b');
   statements();
-  expect(await linkMany(['user_a', 'user_b', 'user_c'])).toEqual({ linked: 2, forgotten: 0 });
+  expect([...(await linkMany(['user_a', 'user_b', 'user_c'])).keys()]).toEqual(['user_a', 'user_c']);
   expect(statements()).toEqual(['SELECT', 'INSERT']);
   expect(await database.users('user__')).toEqual(['user_a', 'user_b', 'user_c']);
 });
 
-test('linkedUserIds() reads only the rows of the given users', async () => {
+test('A lookup of many users reads only the rows of these users', async () => {
   const registration = await register('user_j');
   await register('user_k');
   expect([...(await linkedUserIds(['user_j', 'user_without_link']))]).toEqual([
@@ -46,25 +46,25 @@ test('linkedUserIds() reads only the rows of the given users', async () => {
   ]);
 });
 
-test('linkMany() runs one statement if all users are linked', async () => {
+test('One statement runs if all of many users are linked', async () => {
   await linkMany(['user_d', 'user_e']);
   statements();
-  expect(await linkMany(['user_d', 'user_e'])).toEqual({ linked: 0, forgotten: 0 });
+  expect((await linkMany(['user_d', 'user_e'])).size).toBe(0);
   expect(statements()).toEqual(['SELECT']);
 });
 
-test('linkMany() does not count a user that another transaction links first', async () => {
+test('A user that another transaction links first is not among the new links', async () => {
   const other = await lockRow(database, 'user_f');
   const linking = linkMany(['user_f', 'user_g']);
   expect(await other.waiting(1)).toBe(true);
   await other.commit();
-  expect(await linking).toEqual({ linked: 1, forgotten: 0 });
+  expect([...(await linking).keys()]).toEqual(['user_g']);
   expect(await database.rowsOf('user_f')).toHaveLength(1);
 });
 
-test('linkMany() repeats its statements after a serialization failure, and passes the error of a full disk through', async () => {
+test('The link of many users is repeated after a serialization failure, and rejects with the error of a full disk', async () => {
   await failInserts(database, SERIALIZATION_FAILURE, 1);
-  expect(await linkMany(['user_h'])).toEqual({ linked: 1, forgotten: 0 });
+  expect((await linkMany(['user_h'])).size).toBe(1);
   await allowInserts(database);
   await failInserts(database, DISK_FULL, 1);
   await expect(linkMany(['user_i'])).rejects.toThrow();
