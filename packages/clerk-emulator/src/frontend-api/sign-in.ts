@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { parse, type Routes, wrapHandlers } from '../http';
 import {
   acceptPassword,
+  changeClient,
   createSession,
   endSessionsOf,
   requireUnlocked,
@@ -15,7 +16,7 @@ import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
 import { signInResource } from '../instance/resources';
-import { requireSignInToken, verifiedByTicket } from '../instance/tickets';
+import { closeTicket, requireTicket, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
 import { verifyPassword } from './password-factor';
 
@@ -106,11 +107,11 @@ function requireUserByIdentifier(instance: Instance, identifier: string | undefi
 
 /** Signs in the user of a sign-in token. With a ticket, no factor is necessary. */
 function acceptTicket(instance: Instance, client: Client, ticket: string): SignIn {
-  const token = requireSignInToken(instance, ticket);
+  const token = requireTicket(instance, 'sign_in_token', ticket);
   const user = requireUser(instance, token.userId);
   const verification = verifiedByTicket(token);
   const signIn = complete(instance, { ...begin(instance, client, user), verification }, user);
-  instance.store.signInTokens.put({ ...token, status: 'accepted', updatedAt: instance.clock.now() });
+  closeTicket(instance, token, 'accepted');
   return signIn;
 }
 
@@ -148,11 +149,9 @@ function sendCode(instance: Instance, signIn: SignIn, user: User, strategy: z.in
 }
 
 function complete(instance: Instance, signIn: SignIn, user: User): SignIn {
-  const { clients, signIns } = instance.store;
   const session = createSession(instance, user, signIn.clientId);
-  const client = clients.get(signIn.clientId);
-  if (client) clients.put({ ...client, lastStrategy: signIn.verification?.strategy ?? null });
-  return signIns.put({ ...signIn, status: 'complete', createdSessionId: session.id });
+  changeClient(instance, signIn.clientId, { lastStrategy: signIn.verification?.strategy ?? null });
+  return instance.store.signIns.put({ ...signIn, status: 'complete', createdSessionId: session.id });
 }
 
 function openSignIn(instance: Instance, request: BrowserRequest): { signIn: SignIn; user: User } {

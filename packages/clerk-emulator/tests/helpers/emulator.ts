@@ -1,3 +1,4 @@
+import { createClerkClient } from '@clerk/backend';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator';
 import { generateSigningKeyPem } from '../../src/instance/tokens';
 import { CLERK_JS_FOLDER } from './folders';
@@ -21,3 +22,7 @@ export function startProvider(options: Partial<EmulatorOptions> = {}): Promise<E
     ...options,
   });
 }
+
+/** Returns Clerk's Backend SDK for an emulator. */
+export const clerkFor = ({ url }: Pick<Emulator, 'url'>, secretKey = SECRET_KEY) =>
+  createClerkClient({ secretKey, apiUrl: url, telemetry: { disabled: true } });
