@@ -51,7 +51,10 @@ function readState({ store, webhooks, requests }: Instance): State {
     },
     mails: newest(mails),
     users: newest(users).map(({ id, email, createdAt, password }) => ({
-      ...{ id, email, createdAt, hasPassword: password !== null },
+      id,
+      email,
+      createdAt,
+      hasPassword: password !== null,
       sessions: sessionsOf(id),
     })),
     deliveries: newest(deliveries),
