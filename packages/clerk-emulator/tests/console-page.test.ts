@@ -70,7 +70,7 @@ test('The console starts a session, copies its token, revokes it and deletes the
   await page.getByText('No users yet.').waitFor();
 });
 
-test('The console pauses deliveries, breaks their signatures, sends examples and redelivers', async () => {
+test('The console pauses, breaks, repeats and delays deliveries, sends examples and redelivers', async () => {
   const { emulator, page, deliveries } = await open();
   await page.getByRole('switch', { name: 'Pause deliveries' }).click();
   await page.getByRole('switch', { name: 'Break signatures' }).click();
@@ -87,7 +87,9 @@ test('The console pauses deliveries, breaks their signatures, sends examples and
   await deliveries.getByText('Delivered').waitFor();
   await page.getByLabel('Deliveries per event').fill('3');
   await page.getByLabel('Deliveries per event').blur();
-  await expect.poll(() => emulator.webhooks.settings.copies).toBe(3);
+  await page.getByLabel('Delay in seconds').fill('60');
+  await page.getByLabel('Delay in seconds').blur();
+  await expect.poll(() => emulator.webhooks.settings).toMatchObject({ copies: 3, delaySeconds: 60 });
 });
 
 test('The console shows hostile event data as text', async () => {

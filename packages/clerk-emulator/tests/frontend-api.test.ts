@@ -50,7 +50,7 @@ test('A browser cannot use the sessions, sign-ins and sign-ups of another browse
   expect(provider.store.mails.all()).toEqual([]);
 });
 
-test('The Frontend API accepts requests from a page of this machine and rejects requests from a page of any other site', async () => {
+test('The Frontend API accepts requests only from a page of this machine', async () => {
   const provider = await start();
   const browser = await developmentBrowser(provider);
   const from = (origin: string) => browser.call('GET', '/v1/client', {}, { origin });
@@ -73,9 +73,9 @@ test('An application that proxies the Frontend API must send the secret key of t
   expect(await through('sk_test_other')).toMatchObject({ status: 401, code: 'clerk_key_invalid' });
 });
 
-test('A handshake redirects only to a page of this machine or of the application that proxies the Frontend API. The claim azp of the new session token is the origin of that page', async () => {
+test('A handshake redirects only to a page of this machine or of the application that proxies the Frontend API', async () => {
   const provider = await start();
-  const { user, browser } = await signedInBrowser(provider, 'page@example.com');
+  const { browser } = await signedInBrowser(provider, 'page@example.com');
   const handshake = (redirect: string, headers = {}) =>
     fetch(
       `${provider.url}/v1/client/handshake?${new URLSearchParams({ redirect_url: redirect, __clerk_db_jwt: browser.token })}`,
@@ -93,23 +93,9 @@ test('A handshake redirects only to a page of this machine or of the application
     expect(rejected.headers.get('location')).toBeNull();
   }
   expect((await handshake('https://app.example/account', proxied(SECRET_KEY))).status).toBe(307);
-
-  const location = new URL(
-    (await handshake('http://localhost:3000/account?a=1')).headers.get('location') ?? '',
-  );
-  expect(location.origin + location.pathname).toBe('http://localhost:3000/account');
-  const token = location.searchParams.get('__clerk_handshake') ?? '';
-  const claims = z
-    .object({ handshake: z.array(z.string()) })
-    .parse(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()));
-  const cookie = claims.handshake.find((each) => each.startsWith('__session='))?.split(/[=;]/)[1] ?? '';
-  expect(await verifyToken(cookie, { jwtKey: provider.publicKeyPem })).toMatchObject({
-    sub: user.id,
-    azp: 'http://localhost:3000',
-  });
 });
 
-test('An emailed code is invalid after ten minutes, after five wrong attempts and after its first use', async () => {
+test('A mailed code is invalid after ten minutes, after five wrong attempts and after its first use', async () => {
   let time = Date.now();
   const provider = await start({ clock: { now: () => time, after: () => () => undefined } });
   const browser = await developmentBrowser(provider);
@@ -154,7 +140,7 @@ test('A changed email address in a sign-up needs a new verification', async () =
   expect(provider.store.users.all()).toEqual([]);
 });
 
-test('With verifyEmailAtSignUp: false, a sign-up completes without an emailed code', async () => {
+test('With verifyEmailAtSignUp: false, a sign-up completes without a mailed code', async () => {
   const provider = await start({ verifyEmailAtSignUp: false });
   const browser = await developmentBrowser(provider);
   const done = await browser.signUp('a@example.com', password);
@@ -259,7 +245,7 @@ test('A native app signs in, is still signed in after its restart, and deletes t
   expect(provider.store.users.all()).toEqual([]);
 });
 
-test('After a restart of the emulator, a signed-in browser is still signed in, and another browser can continue its sign-up', async () => {
+test('After a restart with the same data file, browsers stay signed in and continue their sign-ups', async () => {
   const dataFile = join(folder, 'provider.json');
   const before = await start({ dataFile });
   const { browser, sessionId } = await signedInBrowser(before, 'kept@example.com');
