@@ -3,9 +3,9 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { generateSigningKeyPem } from '../src/instance/tokens';
 import { developmentBrowser } from './helpers/development-browser';
-import { clerkFor, SECRET_KEY, startProvider } from './helpers/emulator';
+import { clerkFor, SECRET_KEY, startForTest, startProvider } from './helpers/emulator';
 import { bearer, errorOf, tokenFor } from './helpers/requests';
-import { stopAfterAll, stopAfterTest } from './helpers/stop';
+import { stopAfterAll } from './helpers/stop';
 
 const provider = stopAfterAll(await startProvider());
 const clerk = clerkFor(provider);
@@ -293,7 +293,7 @@ test('The SDK verifies a session token of the emulator with the key from the JWK
 });
 
 test('The SDK rejects a token with another key, another algorithm than RS256 or an expiry in the past', async () => {
-  const other = stopAfterTest(await startProvider({ signingKeyPem: generateSigningKeyPem() }));
+  const other = await startForTest({ signingKeyPem: generateSigningKeyPem() });
   const verified = (token: string) => verifyToken(token, { jwtKey: provider.publicKeyPem });
   const late = { exp: Math.floor(Date.now() / 1000) - 6 };
 

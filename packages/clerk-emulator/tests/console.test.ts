@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { State } from '../src/console/state';
 import type { EmulatorOptions } from '../src/emulator';
-import { startProvider } from './helpers/emulator';
+import { startForTest, startProvider } from './helpers/emulator';
 import { sendRequest } from './helpers/requests';
 import { stopAfterAll, stopAfterTest } from './helpers/stop';
 
@@ -22,38 +22,23 @@ async function start(options: Partial<EmulatorOptions> = {}) {
 
 const { emulator: provider, url, send } = stopAfterAll(await start());
 
-/** Connects to the event stream of a console. `until` reads states until one matches. */
-async function connect(to: string) {
-  const aborted = new AbortController();
-  const response = await fetch(`${to}/api/state`, { signal: aborted.signal });
-  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+/** Returns the first state in the event stream of a console. */
+async function readState(consoleUrl: string): Promise<State> {
+  const { body } = await fetch(`${consoleUrl}/api/state`);
   let text = '';
-  const next = async (): Promise<State> => {
-    const [, data = '', rest = ''] = /^data: (.*)\n\n([\s\S]*)$/m.exec(text) ?? [];
-    if (data !== '') {
-      text = rest;
-      return JSON.parse(data);
-    }
-    const chunk = await reader?.read();
-    if (chunk?.value === undefined) throw new Error('The stream has ended');
-    text += chunk.value;
-    return next();
-  };
-  const until = async (matches: (state: State) => boolean): Promise<State> => {
-    const state = await next();
-    return matches(state) ? state : until(matches);
-  };
-  return { next, until, close: () => aborted.abort() };
+  for await (const chunk of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk;
+    if (text.endsWith('\n\n')) return JSON.parse(text.replace('data: ', ''));
+  }
+  throw new Error('The stream has ended');
 }
 
 test('The state of the console has the newest rows first, and no password hash', async () => {
   const { password } = provider.createUser({ email: 'before@example.com', password: 'correct horse' });
   provider.createUser({ email: 'after@example.com' });
-  const { next, close } = await connect(url);
-  const state = await next();
+  const state = await readState(url);
   expect(state.users.map(({ email }) => email)).toEqual(['after@example.com', 'before@example.com']);
   expect(JSON.stringify(state)).not.toContain(password);
-  close();
 });
 
 test('A console request that is invalid gets a 4xx that describes the problem', async () => {
@@ -91,16 +76,15 @@ test('The console shows the last 200 requests to the Clerk APIs, without their q
     headers: { authorization: 'Bearer header-secret' },
     body: 'password=body-secret',
   });
-  const { next, until, close } = await connect(url);
-  const state = await next();
+  const state = await readState(url);
   expect(state.requests).toMatchObject([
     { method: 'POST', path: '/v1/users', status: 401 },
     { method: 'GET', path: '/v1/client', status: 200 },
   ]);
   for (const secret of secrets) expect(JSON.stringify(state)).not.toContain(secret);
   for (let count = 0; count < 201; count += 1) await fetch(`${emulator.url}/v1/jwks`);
-  expect((await until(({ counts }) => counts.requests === 200)).requests.at(-1)?.path).toBe('/v1/jwks');
-  close();
+  const { counts, requests } = await readState(url);
+  expect([counts.requests, requests.at(-1)?.path]).toEqual([200, '/v1/jwks']);
 });
 
 test('To prevent DNS rebinding, the console rejects a Host header that does not name this machine', async () => {
@@ -152,13 +136,5 @@ test('The console is optional, and uses another port if the preferred port is in
   const preferredPort = Number(new URL(url).port);
   const second = stopAfterTest(await start({ console: { preferredPort } }));
   expect(new URL(second.url).port).not.toBe(String(preferredPort));
-  expect(stopAfterTest(await startProvider()).consoleUrl).toBeUndefined();
-});
-
-test('Stopping the emulator ends the event streams of open console pages', async () => {
-  const { emulator, url } = await start();
-  const { next } = await connect(url);
-  await next();
-  await emulator.stop();
-  await expect(next()).rejects.toThrow();
+  expect((await startForTest()).consoleUrl).toBeUndefined();
 });

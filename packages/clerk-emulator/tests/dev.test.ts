@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { verifyToken } from '@clerk/backend';
 import { expect, onTestFinished, test } from 'vitest';
-import { startProvider } from './helpers/emulator';
+import { startForTest } from './helpers/emulator';
 import { startHttpServer } from './helpers/http-server';
 import { stopAfterTest } from './helpers/stop';
 import { temporaryFolder } from './helpers/temporary-folder';
@@ -94,7 +94,7 @@ test('clerk-emulator without dev prints variables for an .env file', async () =>
 });
 
 test('clerk-emulator token prints a session token of a user with an active organization', async () => {
-  const { variables, publicKeyPem: jwtKey, ...emulator } = stopAfterTest(await startProvider());
+  const { variables, publicKeyPem: jwtKey, ...emulator } = await startForTest();
   const { id: sub } = emulator.createUser({ email: 'ada@example.com' });
   const { id } = emulator.createOrganization({ name: 'Ada', createdBy: sub });
   const { output } = await start(process.execPath, [cli, 'token', sub, id], '.', variables).end();

@@ -1,18 +1,15 @@
 import { decodeJwt } from '@clerk/backend/jwt';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Emulator, EmulatorOptions } from '../src/emulator';
-import { clerkFor, startProvider } from './helpers/emulator';
+import type { Emulator } from '../src/emulator';
+import { clerkFor, startForTest } from './helpers/emulator';
 import { errorOf } from './helpers/requests';
-import { stopAfterTest } from './helpers/stop';
 
 // A handshake is a redirect of the browser through the emulator. It gives the application new session cookies, either in a
 // token or in exchange for a nonce.
 
 const PAGE = 'http://localhost:3000/account';
 const PRODUCTION = { publishableKey: `pk_live_${Buffer.from('clerk.local.example$').toString('base64')}` };
-
-const start = async (options: Partial<EmulatorOptions> = {}) => stopAfterTest(await startProvider(options));
 
 /** Signs a user in. Returns a function that requests a handshake as the browser of the user. */
 function signedInBrowser(provider: Emulator) {
@@ -63,7 +60,7 @@ const Handshake = z.object({ handshake: z.array(z.string()) });
 const cookiesOfToken = (token = '') => Handshake.parse(decodeJwt(token).payload).handshake;
 
 test('The SDK can exchange the nonce of a handshake for the session cookies only once', async () => {
-  const provider = await start();
+  const provider = await startForTest();
   const handshake = signedInBrowser(provider);
   const { location, nonce, token } = await handshake();
   expect([location.origin + location.pathname, token]).toEqual([PAGE, undefined]);
@@ -74,7 +71,7 @@ test('The SDK can exchange the nonce of a handshake for the session cookies only
 
 test('The nonce of a handshake expires after a minute', async () => {
   let time = Date.now();
-  const provider = await start({ clock: { now: () => time, after: () => () => undefined } });
+  const provider = await startForTest({ clock: { now: () => time, after: () => () => undefined } });
   const handshake = signedInBrowser(provider);
   const [inTime, late] = [await handshake(), await handshake()];
   time += 59_000;
@@ -84,7 +81,7 @@ test('The nonce of a handshake expires after a minute', async () => {
 });
 
 test('The nonce of a handshake is valid only at its own instance and with its secret key', async () => {
-  const [provider, other] = [await start(), await start()];
+  const [provider, other] = [await startForTest(), await startForTest()];
   const { nonce } = await signedInBrowser(provider)();
   expect((await errorOf(payload(other, nonce))).status).toBe(404);
   expect((await errorOf(payload(provider, nonce, 'sk_test_another'))).status).toBe(401);
@@ -92,7 +89,7 @@ test('The nonce of a handshake is valid only at its own instance and with its se
 });
 
 test('A production instance passes a handshake in a cookie, which the cookies of the handshake delete', async () => {
-  const provider = await start(PRODUCTION);
+  const provider = await startForTest(PRODUCTION);
   const handshake = signedInBrowser(provider);
   const byNonce = await handshake();
   expect(byNonce.location.href).toBe(PAGE);
@@ -106,7 +103,7 @@ test('A production instance passes a handshake in a cookie, which the cookies of
 });
 
 test('A handshake uses a token unless both the SDK and the instance support nonces', async () => {
-  const provider = await start();
+  const provider = await startForTest();
   const handshake = signedInBrowser(provider);
   const unrequested = await handshake({});
   const old = await handshake({ format: 'nonce', __clerk_api_version: '2025-04-10' });
@@ -119,7 +116,7 @@ test('A handshake uses a token unless both the SDK and the instance support nonc
 });
 
 test('With the handshake option azp: false, only a renewed session token has the claim azp', async () => {
-  const provider = await start({ handshake: { azp: false } });
+  const provider = await startForTest({ handshake: { azp: false } });
   const handshake = signedInBrowser(provider);
   const { directives } = await payload(provider, (await handshake()).nonce);
   const claims = sessionClaims(directives);

@@ -1,15 +1,14 @@
 import { expect, test } from 'vitest';
 import type { EmulatorOptions } from '../src/emulator';
 import { developmentBrowser } from './helpers/development-browser';
-import { clerkFor, startProvider } from './helpers/emulator';
+import { clerkFor, startForTest } from './helpers/emulator';
 import { errorOf } from './helpers/requests';
-import { stopAfterTest } from './helpers/stop';
 
 const EMAIL = 'ada@example.com';
 const PASSWORD = 'correct horse';
 
 async function start(options: Partial<EmulatorOptions> = {}) {
-  const provider = stopAfterTest(await startProvider(options));
+  const provider = await startForTest(options);
   const user = provider.createUser({ email: EMAIL, password: PASSWORD });
   const browser = await developmentBrowser(provider);
   /** Returns the code that was emailed last. */

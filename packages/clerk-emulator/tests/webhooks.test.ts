@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { EmulatorOptions } from '../src/emulator';
 import { manualClock } from '../src/testing/manual-clock';
-import { startProvider } from './helpers/emulator';
+import { startForTest } from './helpers/emulator';
 import { startHttpServer } from './helpers/http-server';
 import { stopAfterTest } from './helpers/stop';
 import { temporaryFolder } from './helpers/temporary-folder';
@@ -31,8 +31,8 @@ async function receiver(...statuses: number[]) {
   return { url: `${stopAfterTest(server).url}/hook`, received };
 }
 
-const start = async (url: string, options: Partial<EmulatorOptions> = {}) =>
-  stopAfterTest(await startProvider({ webhook: { url, secret: oldSecret }, retryScale: 0, ...options }));
+const start = (url: string, options: Partial<EmulatorOptions> = {}) =>
+  startForTest({ webhook: { url, secret: oldSecret }, retryScale: 0, ...options });
 
 function verifies(secret: string, { headers, body }: Received): boolean {
   try {

@@ -15,10 +15,10 @@ import { ApiError } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
+import { requirePassword } from '../instance/passwords';
 import { signInResource } from '../instance/resources';
 import { closeTicket, requireTicket, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
-import { verifyPassword } from './password-factor';
 
 const CodeStrategy = z.enum(['email_code', 'reset_password_email_code']);
 const Create = z.object({
@@ -133,19 +133,30 @@ function begin(instance: Instance, client: Client, user: User | undefined, ident
 
 function enterPassword(instance: Instance, signIn: SignIn, user: User, password: string): SignIn {
   requireUnlocked(user);
-  const verified = { ...signIn, verification: verifyPassword(instance, user, password) };
-  return complete(instance, verified, user);
+  if (user.password === null) throw strategyInvalid();
+  requirePassword(user, password, 'password');
+  const expireAt = instance.clock.now();
+  const verification = {
+    strategy: 'password',
+    status: 'verified',
+    code: null,
+    attempts: 1,
+    expireAt,
+  } as const;
+  return complete(instance, { ...signIn, verification }, user);
 }
 
 function sendCode(instance: Instance, signIn: SignIn, user: User, strategy: z.infer<typeof CodeStrategy>) {
   requireUnlocked(user);
   const purpose = strategy === 'email_code' ? 'sign-in' : 'password reset';
-  if (user.email === null) {
-    const message = 'The verification strategy is not valid for this account';
-    throw new ApiError(422, 'strategy_for_user_invalid', message, 'strategy');
-  }
+  if (user.email === null) throw strategyInvalid();
   const verification = mailCode(instance, user.email, purpose, strategy);
   return instance.store.signIns.put({ ...signIn, status: 'needs_first_factor', verification });
+}
+
+function strategyInvalid(): ApiError {
+  const message = 'The verification strategy is not valid for this account';
+  return new ApiError(422, 'strategy_for_user_invalid', message, 'strategy');
 }
 
 function complete(instance: Instance, signIn: SignIn, user: User): SignIn {

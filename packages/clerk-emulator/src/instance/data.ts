@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { openTable } from './table';
+import { openTable, type Table } from './table';
 
 const Metadata = z.record(z.string(), z.unknown());
 /** Milliseconds since 1970. */
@@ -208,7 +208,7 @@ export function dataSchema(changed: () => void) {
     z
       .array(row)
       .default([])
-      .transform((rows) => openTable<Readonly<z.output<Row>>>(rows, changed));
+      .transform((rows): Table<Readonly<z.output<Row>>> => openTable(rows, changed));
   const Data = z.object({
     version: z.literal(2),
     signingKeyPem: z.string(),
