@@ -228,13 +228,18 @@ test('A user can keep, but not take, a user name and an external id', async () =
   expect(provider.store.users.get(other.id)).toMatchObject({ username: null, externalId: null });
 });
 
-test('A user with an imported bcrypt digest signs in with the old password, and with an unknown digest gets an error', async () => {
+test('A user with an imported bcrypt digest signs in with the old password', async () => {
   const browser = await developmentBrowser(provider);
   const passwordDigest = '$2b$04$nha5qSwKk3I0KkjTRkm0Y.yHeaoz7JI6vBfkRRpWY3fwhbPDj1qnC';
   const emailAddress = ['bcrypt@import.example'];
   await clerk.users.createUser({ emailAddress, passwordDigest, passwordHasher: 'bcrypt' });
   const signIn = (password: string) => browser.signIn('bcrypt@import.example', { password });
   expect((await signIn('wrong')).code).toBe('form_password_incorrect');
+  expect((await signIn('correct horse')).response?.status).toBe('complete');
+});
+
+test('A sign-in with a digest that the emulator cannot verify gets an error that says so', async () => {
+  const browser = await developmentBrowser(provider);
   await clerk.users.createUser({
     emailAddress: ['argon@import.example'],
     passwordDigest: '$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA',
@@ -242,7 +247,6 @@ test('A user with an imported bcrypt digest signs in with the old password, and 
   });
   const argon = await browser.signIn('argon@import.example', { password: 'any' });
   expect(argon).toMatchObject({ status: 422, code: 'hasher_not_emulated' });
-  expect((await signIn('correct horse')).response?.status).toBe('complete');
 });
 
 test('The deletion of a user revokes the sessions of the user', async () => {
@@ -292,7 +296,7 @@ test('The SDK verifies a session token of the emulator with the key from the JWK
   expect(claims.exp - claims.iat).toBe(3600);
 });
 
-test('The SDK rejects a token with another key, another algorithm than RS256 or an expiry in the past', async () => {
+test('The SDK rejects a token that has expired, or whose key or algorithm is not that of the instance', async () => {
   const other = await startForTest({ signingKeyPem: generateSigningKeyPem() });
   const verified = (token: string) => verifyToken(token, { jwtKey: provider.publicKeyPem });
   const late = { exp: Math.floor(Date.now() / 1000) - 6 };

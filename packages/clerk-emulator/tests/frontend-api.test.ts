@@ -274,24 +274,21 @@ test('A Frontend API request for a feature that the emulator lacks gets an error
   expect(byGoogle).toMatchObject({ status: 422, code: 'form_param_format_invalid' });
 });
 
-test.each(['/v1/environment', '/v1/dev_browser', '/v1/users'])(
-  'To prevent DNS rebinding, the emulator responds with 403 to a request whose Host header does not name this machine: %s',
-  async (path) => {
-    const provider = await startForTest();
-    const { port } = new URL(provider.url);
-    const codeFor = async (host: string) => {
-      const { status, body } = await sendRequest('GET', provider.url + path, { host });
-      return [status, BrowserResponse.safeParse(body).data?.errors?.[0]?.code];
-    };
-    const foreign = [
+test('To prevent DNS rebinding, the emulator rejects a Host header that does not name this machine', async () => {
+  const { url } = await startForTest();
+  const { port } = new URL(url);
+  for (const path of ['/v1/environment', '/v1/dev_browser', '/v1/users']) {
+    for (const host of [
       'evil.example',
       `evil.example:${port}`,
       'localhost.evil.example',
       '127.0.0.1.evil.example',
       '192.168.0.1',
-    ];
-    for (const host of foreign) expect(await codeFor(host)).toEqual([403, 'host_refused']);
+    ]) {
+      const { status, body } = await sendRequest('GET', url + path, { host });
+      expect([status, body.errors[0].code], host).toEqual([403, 'host_refused']);
+    }
     for (const host of ['localhost', `localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`])
-      expect((await codeFor(host))[1]).not.toBe('host_refused');
-  },
-);
+      expect((await sendRequest('GET', url + path, { host })).status, host).not.toBe(403);
+  }
+});

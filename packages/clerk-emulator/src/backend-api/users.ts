@@ -233,19 +233,13 @@ function selectedUsers(instance: Instance, selection: Selection): User[] {
   const matches = (values: readonly (string | null)[], selected: readonly string[]) =>
     selected.length === 0 || values.some((value) => value !== null && selected.includes(value));
   return selectById(instance, selection.user_id).filter((user) => {
-    const [emails, phones] = [user.emails, user.phones].map((all) => all.map(({ value }) => value));
-    const texts = [
-      user.id,
-      ...(emails ?? []),
-      ...(phones ?? []),
-      user.username,
-      user.firstName,
-      user.lastName,
-    ];
+    const emails = user.emails.map(({ value }) => value);
+    const phones = user.phones.map(({ value }) => value);
+    const texts = [user.id, ...emails, ...phones, user.username, user.firstName, user.lastName];
     return (
       (after === undefined || user.createdAt > after) &&
-      matches(emails ?? [], wanted) &&
-      matches(phones ?? [], selection.phone_number) &&
+      matches(emails, wanted) &&
+      matches(phones, selection.phone_number) &&
       matches([user.username], selection.username) &&
       matches([user.externalId], selection.external_id) &&
       (selection.organization_id.length === 0 ||

@@ -29,7 +29,9 @@ const GATHER_MILLISECONDS = 100;
 const newest = <Row>(rows: readonly Row[]) => rows.slice(-SHOWN_ROWS).reverse();
 
 function readState({ store, webhooks, requests }: Instance): State {
-  const [mails, users, deliveries] = [store.mails.all(), store.users.all(), webhooks.list()];
+  const mails = store.mails.all();
+  const users = store.users.all();
+  const deliveries = webhooks.list();
   const logged = requests.all();
   return {
     endpoint: { ...webhooks.settings, url: webhooks.endpoint?.url ?? null, paused: webhooks.paused },

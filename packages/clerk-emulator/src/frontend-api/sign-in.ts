@@ -49,13 +49,8 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
       const client = browser.establish();
       requireSignedOut(instance, client);
       if (input.strategy === 'ticket') return acceptTicket(instance, client, input.ticket ?? '');
-      const begun = begin(
-        instance,
-        client,
-        requireUserByIdentifier(instance, input.identifier),
-        input.identifier,
-      );
-      const user = userOf(instance, begun);
+      const user = requireUserByIdentifier(instance, input.identifier);
+      const begun = begin(instance, client, user, input.identifier);
       if (user === undefined) return begun;
       if (input.password !== undefined) return enterPassword(instance, begun, user, input.password);
       if (input.strategy === undefined || input.strategy === 'password') return begun;
