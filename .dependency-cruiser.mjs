@@ -112,12 +112,6 @@ export default {
       to: { path: '^lib/authentication/' },
     },
     {
-      name: 'production-does-not-import-the-openapi-generator',
-      severity: 'error',
-      from: { path: '^(app|lib|prisma|middleware|instrumentation)' },
-      to: { path: '^lib/api/document' },
-    },
-    {
       name: 'routes-do-not-import-storage',
       severity: 'error',
       from: { path: '^app/' },

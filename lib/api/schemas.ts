@@ -3,8 +3,8 @@ import { MAX_ID_LENGTH, UUID } from './input';
 import { text } from './text';
 
 /*
- * Schemas of requests and responses. The TypeScript types are inferred from the schemas. The descriptions for readers of the API documentation are in lib/api/document.ts, because a process that
- * serves requests does not need the descriptions.
+ * Schemas of requests and responses. The TypeScript types are inferred from the schemas. The descriptions for readers of the API
+ * documentation are in lib/api/document.ts, because a process that serves requests does not need the descriptions.
  */
 
 /** The id of a user at the identity provider: 1 to 255 code points, case-sensitive and not trimmed. */
