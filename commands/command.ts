@@ -1,8 +1,8 @@
 import nextEnv from '@next/env';
 import { Command, CommanderError } from 'commander';
-import { InvalidEnvironmentError } from '#lib/env';
-import { describeError } from '#lib/errors/describe-error';
-import { TransientError, withoutValues } from '#lib/errors/transient-error';
+import { describeError } from '#lib/base/describe-error';
+import { InvalidEnvironmentError } from '#lib/base/env';
+import { TransientError, withoutValues } from '#lib/base/transient-error';
 
 /** Error for an invalid argument or input file of a command. The message tells the operator how to correct it. */
 export class UsageError extends Error {}

@@ -1,9 +1,9 @@
 import { Webhook } from 'svix';
 import { isIdentityProviderUserId } from './api/input';
 import type { Acknowledgment } from './api/schemas';
+import { addLogFields, withSpan } from './base/log';
 import { limitBody, parseJson } from './http/body';
 import { HttpError } from './http/error';
-import { addLogFields, withSpan } from './log';
 import { outcomeOf, registerByIdentityProviderUserId } from './register';
 
 /** Message of the 400 for every signature error. It does not state which check failed. */

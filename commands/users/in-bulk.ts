@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { events } from '#events';
-import type { RetryOptions } from '#lib/concurrency/retry';
-import { parseEnvironmentSubset, variables } from '#lib/env';
+import { parseEnvironmentSubset, variables } from '#lib/base/env';
+import type { RetryOptions } from '#lib/base/retry';
 import { backfill } from '#lib/users/backfill';
 import { adopt, publish } from '#lib/users/external-ids';
 import { reconcile } from '#lib/users/reconcile';

@@ -1,9 +1,9 @@
 import { createInterface } from 'node:readline/promises';
 import * as z from 'zod/mini';
 import { InternalUserId } from '#lib/api/schemas';
-import { retry } from '#lib/concurrency/retry';
-import { parseEnvironmentSubset, variables } from '#lib/env';
-import { TransientError } from '#lib/errors/transient-error';
+import { parseEnvironmentSubset, variables } from '#lib/base/env';
+import { retry } from '#lib/base/retry';
+import { TransientError } from '#lib/base/transient-error';
 import { listUsersById, setExternalId } from '#lib/idp/backend-api';
 import { readCachedId } from '#lib/linking/id-cache';
 import { forgottenUntil } from '#lib/linking/links';

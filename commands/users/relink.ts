@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import * as z from 'zod/mini';
-import type { RetryOptions } from '#lib/concurrency/retry';
-import { parseEnvironmentSubset, variables } from '#lib/env';
+import { parseEnvironmentSubset, variables } from '#lib/base/env';
+import type { RetryOptions } from '#lib/base/retry';
 import { collisionOf, type RelinkResult, readJournal, relink, rollbackOf, runOf } from '#lib/users/relink';
 import { type CheckedMap, parseMap, REMEDIES, readExternalIds } from '#lib/users/relink-map';
 import { type ExitCode, safeMessage, shown, UsageError } from '../command';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import * as z from 'zod/mini';
-import { variables } from '../env';
+import { variables } from '../base/env';
 import { createKv } from '../storage/kv';
 import { type CheckResult, check, errorCode, fail } from './check';
 import { validVariables } from './variables';

@@ -1,7 +1,7 @@
 import { UUID } from '../api/input';
-import { environment } from '../env';
-import { TransientError } from '../errors/transient-error';
-import { withSpan } from '../log';
+import { environment } from '../base/env';
+import { withSpan } from '../base/log';
+import { TransientError } from '../base/transient-error';
 import { withKv } from '../storage/kv';
 import type { Kind } from './links';
 

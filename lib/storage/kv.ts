@@ -1,10 +1,10 @@
 import { VercelKV } from '@vercel/kv';
 import { ConsecutiveBreaker, circuitBreaker, handleAll } from 'cockatiel';
 import { Pool } from 'undici';
-import { kvAddress } from '../env';
-import { describeError } from '../errors/describe-error';
-import { log, telemetry } from '../log';
-import { processState } from '../process-state';
+import { describeError } from '../base/describe-error';
+import { kvAddress } from '../base/env';
+import { log, telemetry } from '../base/log';
+import { processState } from '../base/process-state';
 
 /** Time limit of one call to the store. A request with a session makes at most two calls. */
 const TIMEOUT_MS = 500;

@@ -1,6 +1,6 @@
 import { IdentityProviderUserId } from '../api/schemas';
-import { retryOnConflict } from '../concurrency/conflict';
-import { type RetryOptions, retry } from '../concurrency/retry';
+import { retryOnConflict } from '../base/conflict';
+import { type RetryOptions, retry } from '../base/retry';
 import { insertLinks, linkedUserIds } from '../linking/links';
 import type { EventHandlers } from '../webhook';
 import { providerUsers } from './paginate';

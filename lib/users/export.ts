@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { TransientError } from '../errors/transient-error';
+import { TransientError } from '../base/transient-error';
 import { readCachedId } from '../linking/id-cache';
 import { forgottenUntil } from '../linking/links';
 import { database } from '../storage/database';

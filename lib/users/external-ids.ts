@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
 import { isIdentityProviderUserId } from '../api/input';
 import { InternalUserId } from '../api/schemas';
-import { retryOnConflict } from '../concurrency/conflict';
-import { type RetryOptions, retry } from '../concurrency/retry';
+import { retryOnConflict } from '../base/conflict';
+import { type RetryOptions, retry } from '../base/retry';
 import { type ProviderUser, setExternalId } from '../idp/backend-api';
 import { forgottenUntil } from '../linking/links';
 import { database } from '../storage/database';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { retry } from '../concurrency/retry';
+import { retry } from '../base/retry';
 import { uncache } from '../linking/id-cache';
 import { linkedUserIds } from '../linking/links';
 import { database } from '../storage/database';

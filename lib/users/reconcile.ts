@@ -1,4 +1,4 @@
-import { type RetryOptions, retry } from '../concurrency/retry';
+import { type RetryOptions, retry } from '../base/retry';
 import { listUsersById } from '../idp/backend-api';
 import { providerUsers } from './paginate';
 import type { UserResult } from './result';

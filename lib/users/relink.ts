@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
-import { retryOnConflict } from '../concurrency/conflict';
-import { type RetryOptions, retry } from '../concurrency/retry';
-import { TransientError } from '../errors/transient-error';
+import { retryOnConflict } from '../base/conflict';
+import { type RetryOptions, retry } from '../base/retry';
+import { TransientError } from '../base/transient-error';
 import { uncache } from '../linking/id-cache';
 import { database, type Transaction } from '../storage/database';
 import { type CheckedMap, type Collision, type MapLine, REMEDIES } from './relink-map';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import * as z from 'zod/mini';
-import { type RetryOptions, retry } from '../concurrency/retry';
-import { describeError } from '../errors/describe-error';
+import { describeError } from '../base/describe-error';
+import { type RetryOptions, retry } from '../base/retry';
 import type { ProviderUser } from '../idp/backend-api';
 import { pingDatabase } from '../storage/database';
 import type { EventHandlers } from '../webhook';

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
-import { retryOnConflict } from '../concurrency/conflict';
-import { sqlStateOf } from '../errors/sql-state';
+import { retryOnConflict } from '../base/conflict';
+import { sqlStateOf } from '../base/sql-state';
 import { forgottenUntil, linkedUserIds } from '../linking/links';
 import { database, sql, type Transaction } from '../storage/database';
 

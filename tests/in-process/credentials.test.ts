@@ -1,6 +1,6 @@
 import { foreignKeys, type Signing } from 'clerk-emulator/testing';
 import { beforeAll, expect, test, vi } from 'vitest';
-import { log } from '#lib/log';
+import { log } from '#lib/base/log';
 import { runMiddleware } from '../harness/application';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { startStubServer } from '../harness/dependencies/stub-server';
@@ -129,7 +129,7 @@ test.each(INVALID)(
 );
 
 test('Without IDP_JWT_KEY, an invalid credential is checked too, if the provider returns its keys', async () => {
-  const { parseEnvironment, setEnvironment } = await import('#lib/env');
+  const { parseEnvironment, setEnvironment } = await import('#lib/base/env');
   const { readVerdict } = await import('#lib/idp/verdict');
   const { handler } = backendApi;
   backendApi.handler = async ({ url, headers: { authorization = '' } }, response) => {

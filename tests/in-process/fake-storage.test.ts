@@ -8,7 +8,7 @@ const real = await importAsProcess(async () => ({
   ...(await import('#lib/linking/links')),
   ...(await import('#lib/users/rows')),
   ...(await import('#lib/users/relink')),
-  ...(await import('#lib/errors/sql-state')),
+  ...(await import('#lib/base/sql-state')),
 }));
 const fake = fakeStorage(async (_name, statement) => statement());
 

@@ -18,7 +18,7 @@ const loadProcess = () =>
   importAsProcess(async () => {
     const [{ withLogFields }, webhook, register, links, backfill, rows, forget, guard, ids] =
       await Promise.all([
-        import('#lib/log'),
+        import('#lib/base/log'),
         import('#lib/webhook'),
         import('#lib/register'),
         import('#lib/linking/links'),

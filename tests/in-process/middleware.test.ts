@@ -1,8 +1,8 @@
 import { type Emulator, startEmulator } from 'clerk-emulator';
 import { NextRequest } from 'next/server';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { setEnvironment } from '#lib/env';
-import { log } from '#lib/log';
+import { setEnvironment } from '#lib/base/env';
+import { log } from '#lib/base/log';
 import { runMiddleware } from '../harness/application';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';

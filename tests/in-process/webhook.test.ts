@@ -9,7 +9,7 @@ const { database } = await startInProcess();
 
 const { defineEvent, receiveWebhook, withLogFields } = await importAsProcess(async () => ({
   ...(await import('#lib/webhook')),
-  ...(await import('#lib/log')),
+  ...(await import('#lib/base/log')),
   ...(await import('#lib/events')),
 }));
 

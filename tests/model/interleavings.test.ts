@@ -44,8 +44,8 @@ vi.mock('#lib/storage/kv', () => ({
       },
     }),
 }));
-vi.mock('#lib/env', async (original) => ({
-  ...(await original<typeof import('#lib/env')>()),
+vi.mock('#lib/base/env', async (original) => ({
+  ...(await original<typeof import('#lib/base/env')>()),
   environment: () => ({ USER_ID_CACHE_TTL_SECONDS: 600 }),
 }));
 

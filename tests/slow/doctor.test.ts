@@ -3,7 +3,7 @@ import { generateSigningKeyPem } from 'clerk-emulator';
 import { escapeIdentifier } from 'pg';
 import { afterAll, afterEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { variables } from '#lib/env';
+import { variables } from '#lib/base/env';
 import { memoryEngine } from '../../dev/kv/memory';
 import { CommandError, startKvServer } from '../../dev/kv/server';
 import { freePort } from '../../dev/system/listen';
@@ -150,7 +150,7 @@ async function runChecksHere(changes: Variables, origin?: string, handlesEvents 
   for (const name of Object.keys(variables.shape)) vi.stubEnv(name, environment[name] ?? '');
   vi.resetModules();
   const [{ log }, { closeDatabase }, { runChecks }] = await Promise.all([
-    import('#lib/log'),
+    import('#lib/base/log'),
     import('#lib/storage/database'),
     import('#lib/doctor/run-checks'),
   ]);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { withTimeout } from '#lib/concurrency/timeout';
-import { sqlStateOf } from '#lib/errors/sql-state';
+import { sqlStateOf } from '#lib/base/sql-state';
+import { withTimeout } from '#lib/base/timeout';
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { log } from '#lib/log';
+import { log } from '#lib/base/log';
 import { createKv, withKv } from '#lib/storage/kv';
 import { listen } from '../../dev/system/listen';
 import { stopAfterAll } from '../vitest/stop-after-all';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { TransientError, withoutValues } from '#lib/errors/transient-error';
+import { TransientError, withoutValues } from '#lib/base/transient-error';
 
 /** Returns a Prisma error with this code. With `sqlState`, the cause of the error is a database error with this SQLSTATE. */
 const prismaError = (code: string, sqlState?: string) =>

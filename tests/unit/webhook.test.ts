@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { enableTelemetry } from '#lib/log';
+import { enableTelemetry } from '#lib/base/log';
 import type { Telemetry } from '#lib/telemetry/port';
 import { limitWebhookBody, receiveWebhook } from '#lib/webhook';
 import { BUILD_TIME_VALUES } from '../harness/build';

@@ -30,7 +30,7 @@ const loadRoutes = () =>
     register: (await import('../../app/auth/v1/register/route')).POST,
     webhook: (await import('../../app/webhooks/idp/v1/user-created/route')).POST,
     outbox: (await import('../../app/cron/v1/outbox/route')).GET,
-    log: (await import('#lib/log')).log,
+    log: (await import('#lib/base/log')).log,
   }));
 const routes = await loadRoutes();
 const { backfill, closeDatabase } = await importAsProcess(async () => ({

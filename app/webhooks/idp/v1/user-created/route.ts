@@ -1,5 +1,5 @@
 import { events } from '#events';
-import { environment } from '#lib/env';
+import { environment } from '#lib/base/env';
 import { json, route } from '#lib/http/route';
 import { limitWebhookBody, receiveWebhook } from '#lib/webhook';
 

@@ -1,4 +1,4 @@
-import { sqlStateOf } from '../errors/sql-state';
+import { sqlStateOf } from './sql-state';
 
 /**
  * SQLSTATEs of a statement that lost a race against another transaction: `40001` serialization failure, `40P01` deadlock,
