@@ -1,13 +1,14 @@
 import './lib/idp/sdk-environment';
 import { clerkMiddleware } from '@clerk/nextjs/server';
 import { type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
-import { environment } from './lib/env';
-import { isApi, rejectedStatus, rejection } from './lib/http/address';
+import { environment } from './lib/base/env';
+import { isApi, rejectedStatus } from './lib/http/address';
 import { nextForDocument } from './lib/http/content-security-policy';
+import { type RejectionStatus, rejection } from './lib/http/rejection';
 import { rejectedActionStatus } from './lib/http/server-action';
+import { authenticator, leaveVerdict } from './lib/idp/api-session';
 import { clientHeaders } from './lib/idp/credential';
-import { pageResponse } from './lib/idp/page';
-import { authenticator, leaveVerdict } from './lib/idp/session';
+import { pageResponse } from './lib/idp/page-session';
 import { signVerdict, VERDICT, verdictOf } from './lib/idp/verdict';
 
 /** Returns true if the service proxies the provider's Frontend API. Only the local stack (`npm run dev`) does so. */
@@ -53,7 +54,7 @@ const pages = clerkMiddleware(
 /** Forbids everything if a browser opens the response of a route as a document. */
 const API_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-function respond(request: NextRequest, status: Parameters<typeof rejection>[0], error?: unknown): Response {
+function respond(request: NextRequest, status: RejectionStatus, error?: unknown): Response {
   const { headers, body } = rejection(status, request.headers.get('x-request-id'), error);
   return new Response(body, { status, headers });
 }

@@ -4,8 +4,9 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import nextEnv from '@next/env';
-import { beginShutdown, closeDependencies, isShuttingDown } from './lib/concurrency/shutdown-state';
-import { rejectedStatus, rejection } from './lib/http/address';
+import { beginShutdown, closeDependencies, isShuttingDown } from './lib/base/shutdown';
+import { rejectedStatus } from './lib/http/address';
+import { type RejectionStatus, rejection } from './lib/http/rejection';
 import { limitSilence } from './lib/http/silence';
 
 /**
@@ -68,7 +69,7 @@ function listener(request: IncomingMessage, response: ServerResponse): void {
     query,
     contentLength: request.headers['content-length'],
   });
-  const reject = (status: Parameters<typeof rejection>[0], error?: unknown) => {
+  const reject = (status: RejectionStatus, error?: unknown) => {
     const { headers, body } = rejection(status, request.headers['x-request-id'], error);
     if (response.headersSent) response.destroy();
     else response.writeHead(status, headers).end(body);

@@ -3,7 +3,6 @@
 import Link from 'next/link';
 import { Failure } from './_ui/failure';
 
-/** Replaces a page that failed. */
 export default function PageError({
   error,
   retry,

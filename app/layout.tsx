@@ -1,3 +1,5 @@
+// The first import, so that the styles of components override the global ones.
+import './globals.css';
 import type { Metadata, Viewport } from 'next';
 import { headers } from 'next/headers';
 import type { ReactNode } from 'react';
@@ -6,7 +8,6 @@ import { ClerkProvider } from '#lib/idp/components';
 import { clerkAppearance } from './_ui/clerk-appearance';
 import { SiteFooter } from './_ui/site-footer';
 import { SiteHeader } from './_ui/site-header';
-import './globals.css';
 
 export const metadata: Metadata = {
   title: { default: 'Identity link', template: '%s · Identity link' },

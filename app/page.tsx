@@ -1,4 +1,5 @@
 import Link from 'next/link';
+import { operations } from '#lib/api/document';
 import { Show } from '#lib/idp/components';
 import styles from './home.module.css';
 
@@ -26,7 +27,7 @@ function Actions() {
   );
 }
 
-/** Draws how a first request and a webhook lead to the same link. */
+/** Shows that a first request and a webhook lead to the same link. */
 function LinkDiagram() {
   return (
     <figure className={styles['ways']}>
@@ -66,28 +67,8 @@ const steps = [
   },
 ] as const;
 
-const endpoints = [
-  {
-    method: 'GET',
-    path: '/users/v1/me',
-    id: 'get-users-v1-me',
-    text: 'Returns both ids of the signed-in user.',
-  },
-  {
-    method: 'POST',
-    path: '/auth/v1/register',
-    id: 'post-auth-v1-register',
-    text: 'Creates a link (201) or returns the existing one (200).',
-  },
-  {
-    method: 'POST',
-    path: '/webhooks/idp/v1/user-created',
-    id: 'post-webhooks-idp-v1-user-created',
-    text: 'Receives signed events from the identity provider.',
-  },
-] as const;
+const endpoints = operations.filter(({ tags }) => !tags.includes('service'));
 
-/** The home page, which every visitor may see. */
 export default function HomePage() {
   return (
     <div className={`shell ${styles['home']}`}>
@@ -118,16 +99,16 @@ export default function HomePage() {
       <section aria-labelledby="api">
         <h2 id="api">API</h2>
         <dl className={styles['endpoints']}>
-          {endpoints.map(({ method, path, id, text }) => (
-            <div key={path}>
+          {endpoints.map(({ method, path, operationId, summary }) => (
+            <div key={operationId}>
               <dt>
-                <Link href={`/docs#${id}`} prefetch={false}>
+                <Link href={`/docs#${operationId}`} prefetch={false}>
                   <code>
                     <b data-method={method}>{method}</b> {path}
                   </code>
                 </Link>
               </dt>
-              <dd>{text}</dd>
+              <dd>{summary}</dd>
             </div>
           ))}
         </dl>

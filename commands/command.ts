@@ -1,8 +1,8 @@
 import nextEnv from '@next/env';
 import { Command, CommanderError } from 'commander';
-import { TransientError } from '#lib/concurrency/retry';
-import { InvalidEnvironmentError } from '#lib/env';
-import { describeError } from '#lib/errors/describe-error';
+import { describeError } from '#lib/base/describe-error';
+import { InvalidEnvironmentError } from '#lib/base/env';
+import { TransientError, withoutValues } from '#lib/base/transient-error';
 
 /** Error for an invalid argument or input file of a command. The message tells the operator how to correct it. */
 export class UsageError extends Error {}
@@ -24,7 +24,8 @@ const SAFE_ERRORS: readonly unknown[] = [Error, UsageError, TransientError, Inva
  * Returns the message of an error whose class is in SAFE_ERRORS. The message of any other error may contain a secret. For such an
  * error, returns its name and its code, and adds the message only if describeError() includes it.
  */
-export function safeMessage(error: unknown): string {
+export function safeMessage(thrown: unknown): string {
+  const error = withoutValues(thrown);
   if (error instanceof Error && SAFE_ERRORS.includes(error.constructor)) return error.message;
   const { name, code = '', message = '' } = describeError(error);
   return [name, code, message].filter(Boolean).join(' ');

@@ -1,6 +1,6 @@
 import { DatabaseError } from 'pg';
-import { readDatabaseUrl } from '../lib/env';
-import { deployMigrations } from '../lib/migrations/deploy';
+import { readDatabaseUrl } from '../lib/base/database-url';
+import { deployMigrations } from '../lib/storage/migrations';
 import { createProgram, runMain } from './command';
 
 /** Returns true in a Vercel build that is not for production. Such a build must not migrate the production database. */

@@ -1,8 +1,8 @@
 import { events } from '#events';
+import { isLoopback } from '#lib/base/env';
+import { log } from '#lib/base/log';
 import type { CheckResult } from '#lib/doctor/check';
 import { runChecks } from '#lib/doctor/run-checks';
-import { isLoopback } from '#lib/env';
-import { log } from '#lib/log';
 import { closeDatabase } from '#lib/storage/database';
 import { createProgram, runMain, UsageError } from './command';
 

@@ -1,4 +1,4 @@
-import type { RetryOptions } from '#lib/concurrency/retry';
+import type { RetryOptions } from '#lib/base/retry';
 
 const LINE_EVERY_MS = 5_000;
 const REDRAW_EVERY_MS = 200;

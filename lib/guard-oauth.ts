@@ -1,5 +1,5 @@
 import type { AuthenticatedContext } from './api/schemas';
-import { environment } from './env';
+import { environment } from './base/env';
 import { type GuardedHandler, guardBy, resolveUser, type Verdict } from './guard';
 import { HttpError } from './http/error';
 import type { RouteContext, RouteHandler } from './http/route';

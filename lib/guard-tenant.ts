@@ -1,9 +1,9 @@
 import type { AuthenticatedContext } from './api/schemas';
+import { addLogFields } from './base/log';
 import { type GuardedHandler, guardBy, resolveUser, type Verdict } from './guard';
 import { HttpError } from './http/error';
 import type { RouteContext, RouteHandler } from './http/route';
 import { readId, resolveId } from './internal-id';
-import { addLogFields } from './log';
 
 /** The authenticated user of a request, and the organization that is active in the session: the tenant. */
 export interface TenantContext extends AuthenticatedContext {

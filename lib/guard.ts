@@ -1,10 +1,10 @@
 import type { NextRequest } from 'next/server';
 import type { AuthenticatedContext } from './api/schemas';
+import { addLogFields, withSpan } from './base/log';
 import { HttpError } from './http/error';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
-import { checkCookieOrigin, readVerdict } from './idp/verdict';
+import { ensureCsrfCheck, readVerdict } from './idp/verdict';
 import { resolveId } from './internal-id';
-import { addLogFields, withSpan } from './log';
 
 export type Verdict = Awaited<ReturnType<typeof readVerdict>>;
 
@@ -51,7 +51,7 @@ export function guardBy<T, C extends RouteContext>(
 ): RouteHandler<C> {
   return route(async (request, context) => {
     if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
-    checkCookieOrigin(request.headers);
+    ensureCsrfCheck(request.headers);
     const caller = await resolve(await readVerdict(request.headers));
     // Costs less than an error, which has a stack.
     if (caller === undefined) return json({ message: 'Unauthorized' }, 401);

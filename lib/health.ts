@@ -1,9 +1,9 @@
 import type { NotReady, Ready } from './api/schemas';
-import { withTimeout } from './concurrency/attempts';
-import { isShuttingDown } from './concurrency/shutdown-state';
-import { singleFlight } from './concurrency/single-flight';
-import { describeError } from './errors/describe-error';
-import { log } from './log';
+import { describeError } from './base/describe-error';
+import { log } from './base/log';
+import { isShuttingDown } from './base/shutdown';
+import { singleFlight } from './base/single-flight';
+import { withTimeout } from './base/timeout';
 import { pingDatabase } from './storage/database';
 import { withKv } from './storage/kv';
 

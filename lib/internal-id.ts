@@ -1,4 +1,4 @@
-import { singleFlight } from './concurrency/single-flight';
+import { singleFlight } from './base/single-flight';
 import { type CacheResult, cacheId, readCachedId } from './linking/id-cache';
 import type { Kind } from './linking/links';
 import { type Registration, register } from './register';

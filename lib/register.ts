@@ -1,6 +1,7 @@
-import { retryOnConflict, withTimeout } from './concurrency/attempts';
+import { retryOnConflict } from './base/conflict';
+import { withSpan } from './base/log';
+import { withTimeout } from './base/timeout';
 import { findLink, insertLink, isForgotten, type Kind } from './linking/links';
-import { withSpan } from './log';
 
 /** The internal id of a user or an organization of the identity provider. */
 export interface Registration {

@@ -2,11 +2,11 @@ import { headers } from 'next/headers';
 import { cache } from 'react';
 import type { Actor } from './api/input';
 import type { AuthenticatedContext } from './api/schemas';
+import { logUserLookup } from './base/log';
 import { resolveUser } from './guard';
 import { resolveTenant, type TenantContext } from './guard-tenant';
 import { redirectToSignIn } from './idp/sign-in';
 import { readVerdict } from './idp/verdict';
-import { logUserLookup } from './log';
 
 const currentVerdict = cache(async () => readVerdict(await headers()));
 

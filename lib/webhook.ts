@@ -1,9 +1,9 @@
 import { Webhook } from 'svix';
 import { isIdentityProviderUserId } from './api/input';
 import type { Acknowledgment } from './api/schemas';
+import { addLogFields, withSpan } from './base/log';
 import { limitBody, parseJson } from './http/body';
 import { HttpError } from './http/error';
-import { addLogFields, withSpan } from './log';
 import { outcomeOf, registerByIdentityProviderUserId } from './register';
 
 /** Message of the 400 for every signature error. It does not state which check failed. */
@@ -59,12 +59,9 @@ const MAX_CLOCK_DIFFERENCE_MS = 24 * 3_600_000;
 export const isEventTime = (time: unknown): time is number =>
   Number.isSafeInteger(time) && Number(time) <= Date.now() + MAX_CLOCK_DIFFERENCE_MS;
 
-const property = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
-
 /** Registers the user of a `user.created` event. Returns false if the event has no user id, or if the user is forgotten. */
 async function registerUser(data: unknown): Promise<boolean> {
-  const id = property(data, 'id');
+  const { id }: { readonly id?: unknown } = Object(data);
   if (id === undefined || id === null || id === '') return false;
   if (!isIdentityProviderUserId(id)) throw new HttpError(400, INVALID_EVENT);
   const registration = await registerByIdentityProviderUserId(id);
@@ -94,8 +91,8 @@ export async function receiveWebhook(
   );
   if (!delivery) throw new HttpError(400, INVALID_SIGNATURE);
   addLogFields({ messageId: delivery.messageId.slice(0, 64) });
-  const event = parseJson(payload);
-  const [type, data, time] = ['type', 'data', 'timestamp'].map((name) => property(event, name));
+  const event: Readonly<Record<string, unknown>> = Object(parseJson(payload));
+  const { type, data, timestamp: time } = event;
   if (typeof type !== 'string') throw new HttpError(400, INVALID_EVENT);
   addLogFields({ eventType: type.slice(0, 64) });
   const acknowledgment = { received: true, eventType: type } as const;

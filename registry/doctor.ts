@@ -179,7 +179,7 @@ async function checkLinks() {
   if (!(await check(config, checkConfig))) return;
   const { users, ID, CLERK_ID, otherColumns } = await import('../identity-link.config');
   const { registerByIdentityProviderUserId: register } = await import('./register');
-  const { sqlStateOf } = await import('./concurrency/attempts');
+  const { sqlStateOf } = await import('./base/sql-state');
   const user = realUser ?? madeUpUser;
   const columns = await otherColumns(user);
   if (columns === undefined)

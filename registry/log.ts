@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { logError } from '../identity-link.config';
+import { logError } from '../../identity-link.config';
 
 /** What identity-link reports about a request, for example `{ cache: 'hit', caller: 'created' }`. */
 export interface RequestLogFields {

@@ -20,7 +20,7 @@ export async function readVerdict(headers: Pick<Headers, 'get'>) {
 }
 
 /** Throws an HttpError 401 if another site made the browser send the session cookies. A bearer token is not affected. */
-export function checkCookieOrigin(headers: Headers): void {
+export function ensureCsrfCheck(headers: Headers): void {
   const isCrossSite = headers.get('sec-fetch-site') === 'cross-site';
   if (isCrossSite && extractCredential('GET', headers, []) === 'foreign-cookie')
     throw new HttpError(401, 'Unauthorized');

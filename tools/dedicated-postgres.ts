@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { startPostgres } from '../dev/postgres/server';
-import { deployMigrations } from '../lib/migrations/deploy';
+import { deployMigrations } from '../lib/storage/migrations';
 import { type DatabaseServer, TEMPLATE } from '../tests/harness/dependencies/database';
 
 /** A PostgreSQL server that only one tool uses. */

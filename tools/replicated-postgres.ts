@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { type EmbeddedPostgres, startPostgres } from '../dev/postgres/server';
 import { endProcess, waitUntil } from '../dev/system/processes';
-import { deployMigrations } from '../lib/migrations/deploy';
+import { deployMigrations } from '../lib/storage/migrations';
 import { type DatabaseServer, TEMPLATE } from '../tests/harness/dependencies/database';
 import { startTcpProxy } from '../tests/harness/dependencies/tcp-proxy';
 

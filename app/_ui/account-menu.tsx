@@ -4,10 +4,7 @@ import Link from 'next/link';
 import { UserButton, useUser } from '#lib/idp/browser';
 import styles from './ui.module.css';
 
-/**
- * The account navigation. `isSignedIn` counts until the identity provider's browser SDK is loaded. If the visitor is signed in, shows a link to the account page and, next to the link, the user button
- * of the identity provider. Otherwise, shows links to the pages for sign-in and sign-up.
- */
+/** `isSignedIn` counts until the identity provider's browser SDK has loaded. */
 export function AccountMenu({ isSignedIn }: { isSignedIn: boolean }) {
   const user = useUser();
   if (!(user.isLoaded ? user.isSignedIn : isSignedIn)) {

@@ -1,10 +1,7 @@
 import type { ReactNode } from 'react';
 import styles from './ui.module.css';
 
-/**
- * Replaces a page that failed. For a server error, shows the digest, an id that Next.js gives to the error. The server logs the
- * error with the same digest.
- */
+/** Replaces a page that failed. The server logs a server error with the same digest. */
 export function Failure({
   title,
   digest,

@@ -1,7 +1,6 @@
 import Link from 'next/link';
 import styles from './ui.module.css';
 
-/** The footer in the root layout. */
 export function SiteFooter() {
   return (
     <footer className={styles['footer']}>

@@ -7,8 +7,8 @@ import { Mark } from './mark';
 import styles from './ui.module.css';
 
 /**
- * The header in the root layout. Has no account menu if the session could not be checked. On the local stack (`npm run dev`), the header links to the console, a web page of the
- * identity provider's emulator.
+ * Has no account menu if the session could not be checked. On the local stack (`npm run dev`), links to the console, a web page of
+ * the identity provider's emulator.
  */
 export async function SiteHeader() {
   const { user, isUnchecked } = readVerdict(await headers());

@@ -6,7 +6,6 @@ import { type ApiRequest, callApi, type Exchange } from './api';
 import styles from './console.module.css';
 import { ExchangeView } from './exchange-view';
 
-/** Lets the user call the API, and shows the request and the response. */
 export function ApiConsole({ identityProviderUserId }: { identityProviderUserId: string }) {
   const session = useSession();
   const [id, setId] = useState(identityProviderUserId);
@@ -42,7 +41,7 @@ export function ApiConsole({ identityProviderUserId }: { identityProviderUserId:
               <b data-method="GET">GET</b> /users/v1/me
             </code>
           </h3>
-          <p>Returns your two ids. Creates the link between them if there is none.</p>
+          <p>Returns your two ids.</p>
           <button className="button primary" type="submit" aria-disabled={busy}>
             Send GET<span className="visually-hidden"> /users/v1/me</span>
           </button>

@@ -1,6 +1,5 @@
 import type { useSession } from '#lib/idp/browser';
 
-/** A call to this service's API. */
 export interface ApiRequest {
   readonly method: 'GET' | 'POST';
   readonly path: string;
@@ -8,19 +7,19 @@ export interface ApiRequest {
   readonly body?: string;
 }
 
-/** A request and its response. The response is undefined if the request failed or timed out. */
-export interface Exchange {
-  readonly request: ApiRequest;
-  readonly response: ApiResponse | undefined;
-}
-
-/** A response and the time from the request to the end of the body. */
 export interface ApiResponse {
   readonly status: number;
   readonly statusText: string;
   readonly headers: Headers;
   readonly body: string;
+  /** Time from the request to the end of the body. */
   readonly milliseconds: number;
+}
+
+export interface Exchange {
+  readonly request: ApiRequest;
+  /** Undefined if the request failed or timed out. */
+  readonly response: ApiResponse | undefined;
 }
 
 const RESPONSE_TIMEOUT_MS = 15_000;
@@ -48,8 +47,7 @@ async function send({ method, path, body }: ApiRequest): Promise<ApiResponse | u
 const settled = (promise: Promise<unknown>, milliseconds: number): Promise<unknown> =>
   Promise.race([promise.catch(() => undefined), new Promise((resolve) => setTimeout(resolve, milliseconds))]);
 
-/** The session as the browser SDK provides it. */
-export type Session = ReturnType<typeof useSession>;
+type Session = ReturnType<typeof useSession>;
 
 /**
  * Calls the API as the signed-in user. Does not reject. If the browser SDK is loaded, renews an expired session token

@@ -2,14 +2,13 @@
 
 import type { ApiRequest, ApiResponse, Exchange } from './api';
 import styles from './console.module.css';
-import { createdCallerLink } from './provenance';
 
 /**
  * Meaning of each status. A link is a database row with the two ids of a user: the id at the identity provider and the internal
  * id of the service.
  */
 const meanings: Readonly<Record<number, string>> = {
-  200: 'The link already existed.',
+  200: 'The link exists.',
   201: 'The link was created.',
   400: 'The request was rejected as malformed.',
   401: 'The session has ended. Sign in again.',
@@ -57,19 +56,17 @@ function Message({ title, text }: { title: string; text: string }) {
   );
 }
 
-function Outcome({ request, response }: Exchange) {
+function Outcome({ response }: Exchange) {
   if (!response) return 'There was no response. Check your connection and send the request again.';
-  const { status, statusText, headers, milliseconds } = response;
-  const isNewLink = status === 200 && request.method === 'GET' && createdCallerLink(headers);
-  const meaning = isNewLink ? 'This request created the link.' : (meanings[status] ?? statusText);
+  const { status, statusText, milliseconds } = response;
   return (
     <>
-      <b data-status={String(status).charAt(0)}>{status}</b> {meaning} Response time: {milliseconds} ms.
+      <b data-status={String(status).charAt(0)}>{status}</b> {meanings[status] ?? statusText} Response time:{' '}
+      {milliseconds} ms.
     </>
   );
 }
 
-/** Shows the last request and its response. */
 export function ExchangeView({ exchange, busy }: { exchange: Exchange | undefined; busy: boolean }) {
   return (
     <div aria-busy={busy} className={styles['exchange']}>

@@ -1,12 +1,9 @@
 import type { Metadata } from 'next';
-import { headers } from 'next/headers';
-import { redirect } from 'next/navigation';
-import { Suspense } from 'react';
-import { readVerdict } from '#lib/idp/verdict';
-import { getTenant } from '#lib/user';
+import { getTenant, requireUser } from '#lib/user';
+import { CopyButton } from '../_ui/copy-button';
 import styles from './account.module.css';
 import { ApiConsole } from './api-console';
-import { Id, LinkPanel } from './link-panel';
+import { EmailAddress } from './email-address';
 
 export const metadata: Metadata = {
   title: 'Account',
@@ -15,43 +12,54 @@ export const metadata: Metadata = {
   robots: { index: false },
 };
 
-/** Shows the tenant id. After an error, omits it, because `LinkPanel` reports the failure. */
-async function TenantId() {
-  const tenant = await getTenant().catch(() => undefined);
-  return tenant ? <Id name="Tenant id" value={tenant.tenantId} /> : null;
+interface IdsProps {
+  readonly id: string;
+  readonly title: string;
+  readonly ids: Readonly<Record<string, string>>;
 }
 
-/** Shows both ids of the active organization. */
-function Organization({ id }: { id: string }) {
-  return (
-    <section aria-labelledby="organization" className={styles['panel']}>
-      <h2 id="organization">Your organization</h2>
-      <dl className={`card ${styles['ids']}`}>
-        <Id name="Identity-provider organization id" value={id} />
-        <Suspense fallback={<Id name="Tenant id" value={undefined} />}>
-          <TenantId />
-        </Suspense>
-      </dl>
-    </section>
-  );
-}
+const Ids = ({ id, title, ids }: IdsProps) => (
+  <section aria-labelledby={id} className={styles['section']}>
+    <h2 id={id}>{title}</h2>
+    <dl className={`card ${styles['ids']}`}>
+      {Object.entries(ids).map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>
+            <code>{value}</code>
+            <CopyButton name={name} value={value} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  </section>
+);
 
-/** The account page. Redirects a visitor without a verified session to the sign-in page. */
 export default async function AccountPage() {
-  const { user, organization } = readVerdict(await headers());
-  if (user === undefined) redirect('/sign-in?redirect_url=%2Faccount');
+  const { identityProviderUserId, userId } = await requireUser();
+  const tenant = await getTenant();
   return (
     <div className={`shell ${styles['account']}`}>
-      <div className={styles['intro']}>
+      <div className={styles['section']}>
         <h1>Your account</h1>
-        <p>
-          You have an id at the identity provider and an internal id in this service. This page requests both
-          ids from the API with your session.
-        </p>
+        <EmailAddress />
       </div>
-      <LinkPanel />
-      {organization ? <Organization id={organization.id} /> : null}
-      <ApiConsole identityProviderUserId={user} />
+      <Ids
+        id="ids"
+        title="Your ids"
+        ids={{ 'Identity-provider user id': identityProviderUserId, 'Internal user id': userId }}
+      />
+      {tenant && (
+        <Ids
+          id="organization"
+          title="Your organization"
+          ids={{
+            'Identity-provider organization id': tenant.identityProviderOrganizationId,
+            'Tenant id': tenant.tenantId,
+          }}
+        />
+      )}
+      <ApiConsole identityProviderUserId={identityProviderUserId} />
     </div>
   );
 }

@@ -1,9 +1,9 @@
 import { STATUS_CODES } from 'node:http';
 import type { Metadata } from 'next';
 import { createElement, type ReactNode } from 'react';
+import { openApiDocument, operations } from '#lib/api/document';
 import { CopyButton } from '../_ui/copy-button';
 import styles from './docs.module.css';
-import { examplesOf, info, type Operation, operations, schemas, securitySchemes, tags } from './document';
 
 export const metadata: Metadata = {
   title: 'API',
@@ -44,6 +44,8 @@ const Entry = ({ id, term, children }: { id?: string; term: ReactNode; children:
   </div>
 );
 
+type Operation = (typeof operations)[number];
+
 const Title = ({ method, path }: Operation) => (
   <code>
     <b data-method={method}>{method}</b> {path}
@@ -58,8 +60,11 @@ function format(value: unknown, indent = '\n'): string {
   return `{${indent}  ${fields.join(`,${indent}  `)}${indent}}`;
 }
 
+const examplesOf = ({ content }: Operation['responses'][string]) =>
+  Object.values(content['application/json'].examples ?? {}).map(({ value }) => value);
+
 /** Returns a shell command that calls the operation. The doctor sends signed events. */
-function commandOf({ path, credentials, requestBody }: Operation): string {
+function commandOf({ path, requestBody }: Operation, credentials: readonly string[]): string {
   if (credentials.includes('signature')) return 'npm run -s local doctor';
   const words = [
     `curl -i "$API${path}"`,
@@ -70,7 +75,8 @@ function commandOf({ path, credentials, requestBody }: Operation): string {
 }
 
 const OperationView = (operation: Operation) => {
-  const { id, summary, description, credentials, requestBody, responses } = operation;
+  const { operationId: id, summary, description, requestBody, responses } = operation;
+  const credentials = operation.security.flatMap(Object.keys);
   const schema = requestBody?.content['application/json'].schema.$ref?.split('/').at(-1);
   return (
     <article aria-labelledby={id}>
@@ -81,7 +87,7 @@ const OperationView = (operation: Operation) => {
       <Prose>{description}</Prose>
       {requestBody && <Prose>{`Body: \`${schema}\`. ${requestBody.description}`}</Prose>}
       <Prose>{`Credentials: ${credentials.map((name) => `\`${name}\``).join(' or ') || 'none'}.`}</Prose>
-      <Command title={`${operation.method} ${operation.path}`}>{commandOf(operation)}</Command>
+      <Command title={`${operation.method} ${operation.path}`}>{commandOf(operation, credentials)}</Command>
       <dl>
         {Object.entries(responses).map(([status, response]) => (
           <Entry
@@ -93,6 +99,9 @@ const OperationView = (operation: Operation) => {
             }
           >
             <Prose>{response.description}</Prose>
+            {Object.entries(response.headers ?? {}).map(([name, header]) => (
+              <Prose key={name}>{`\`${name}\`: ${header.description}`}</Prose>
+            ))}
             {examplesOf(response).length > 0 && (
               <pre>
                 {examplesOf(response)
@@ -107,11 +116,11 @@ const OperationView = (operation: Operation) => {
   );
 };
 
+const { info, tags, components } = openApiDocument;
 const [summary = '', ...rules] = info.description.split('\n\n');
 const PREPARATION =
   'API=http://localhost:3000\nnpm run -s local create-user\nTOKEN=$(npm run -s local token)';
 
-/** The API reference, from lib/api/openapi.json. */
 export default function DocsPage() {
   return (
     <div className={`shell ${styles['docs']}`}>
@@ -125,7 +134,7 @@ export default function DocsPage() {
       <nav aria-label="Contents">
         <a href="#first-call">Your first call</a>
         {operations.map((operation) => (
-          <a key={operation.id} href={`#${operation.id}`}>
+          <a key={operation.operationId} href={`#${operation.operationId}`}>
             <Title {...operation} />
           </a>
         ))}
@@ -148,7 +157,7 @@ export default function DocsPage() {
             {operations
               .filter((operation) => operation.tags.includes(name))
               .map((operation) => (
-                <OperationView key={operation.id} {...operation} />
+                <OperationView key={operation.operationId} {...operation} />
               ))}
           </Section>
         ))}
@@ -157,7 +166,7 @@ export default function DocsPage() {
         </Section>
         <Section id="credentials" title="Credentials">
           <dl>
-            {securitySchemes.map(([name, { description }]) => (
+            {Object.entries(components.securitySchemes).map(([name, { description }]) => (
               <Entry key={name} term={<code>{name}</code>}>
                 <Prose>{description}</Prose>
               </Entry>
@@ -166,7 +175,7 @@ export default function DocsPage() {
         </Section>
         <Section id="schemas" title="Schemas">
           <dl>
-            {schemas.map(([name, { description, ...schema }]) => (
+            {Object.entries(components.schemas).map(([name, { description, ...schema }]) => (
               <Entry key={name} term={<code>{name}</code>}>
                 <Prose>{description}</Prose>
                 <pre>{format(schema).replaceAll('#/components/schemas/', '')}</pre>

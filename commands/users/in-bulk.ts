@@ -1,12 +1,13 @@
 import * as z from 'zod/mini';
 import { events } from '#events';
-import type { RetryOptions } from '#lib/concurrency/retry';
-import { parseEnvironmentSubset, variables } from '#lib/env';
+import { parseEnvironmentSubset, variables } from '#lib/base/env';
+import type { RetryOptions } from '#lib/base/retry';
 import { backfill } from '#lib/users/backfill';
-import { adopt, publish, type UserResult } from '#lib/users/external-ids';
+import { adopt, publish } from '#lib/users/external-ids';
 import { reconcile } from '#lib/users/reconcile';
+import type { UserResult } from '#lib/users/result';
 import { type ExitCode, safeMessage, shown, UsageError } from '../command';
-import { showProgress } from '../progress';
+import { type Progress, showProgress } from '../progress';
 
 const VARIABLES = z.pick(variables, { IDP_SECRET_KEY: true, DATABASE_URL: true, CLERK_API_URL: true });
 
@@ -15,64 +16,82 @@ interface Options {
   readonly retrySeconds: number;
 }
 
-/** How a command reports its steps, which are the results of one page of users each. */
-interface Report<Step> {
-  /** Lines of the summary. Each maps fields of a step, which are numbers or lists, to the words for their sum. */
-  readonly summary: ReadonlyArray<Readonly<Partial<Record<keyof Step, string>>>>;
-  /** One line for each user that needs a decision of the operator. */
-  readonly problems: (step: Step) => readonly string[];
-  /** Prints a problem. The default is standard error. */
-  readonly print?: (problem: string) => void;
-  /** How to continue if the run ends after this step. */
-  readonly remedy?: (step: Step) => string;
-}
+/** Returns the number of users with one of these outcomes or, without outcomes, of all users. */
+type Count = (...outcomes: string[]) => number;
 
-const sizeOf = (value: unknown) => (Array.isArray(value) ? value.length : Number(value));
+/** The results of a run. `isComplete` is false if an error ended the run early. */
+interface Counted<R> {
+  readonly count: Count;
+  readonly isComplete: boolean;
+  readonly last: R | undefined;
+}
 
 /**
- * Runs a command that reads users page by page. Shows the progress, and prints the problems and the summary. An error ends the
- * run early, and is printed with a remedy. Returns 1 after a problem or an error.
+ * Counts the results of a run, and shows the progress, with how to continue after the last result. Passes each result that needs
+ * a decision of the operator to `print`. An error ends the run early, and is printed.
  */
-async function runInBulk<Step extends object>(
-  { retrySeconds }: Options,
-  readSteps: (retryOptions: RetryOptions) => AsyncIterable<Step>,
-  { summary, problems, print, remedy }: Report<Step>,
-): Promise<ExitCode> {
-  parseEnvironmentSubset(VARIABLES);
-  const { at, say, end, retryOptions } = showProgress('users', retrySeconds);
-  const sums = new Map<string, number>();
-  const sumOf = (field = '') => sums.get(field) ?? 0;
-  let continueWith = 'Run the same command again';
-  let exitCode: ExitCode = 0;
-  let isComplete = false;
+export async function countResults<R extends UserResult>(
+  { at, say, end }: Progress,
+  results: AsyncIterable<readonly R[]>,
+  print: (result: R) => void,
+  continueWith?: (last: R) => string,
+): Promise<Counted<R>> {
+  const counts = new Map<string, number>();
+  const count: Count = (...outcomes) =>
+    (outcomes.length > 0 ? outcomes : [...counts.keys()]).reduce(
+      (sum, each) => sum + (counts.get(each) ?? 0),
+      0,
+    );
+  let last: R | undefined;
   try {
-    for await (const step of readSteps(retryOptions)) {
-      for (const [field, value] of Object.entries(step)) sums.set(field, sumOf(field) + sizeOf(value));
-      for (const problem of problems(step)) {
+    for await (const page of results) {
+      for (const result of page) {
+        counts.set(result.outcome, count(result.outcome) + 1);
+        if (result.reason === undefined) continue;
         end();
-        (print ?? say)(problem);
-        exitCode = 1;
+        print(result);
       }
-      continueWith = remedy?.(step) ?? continueWith;
-      const done = summary.reduce((sum, line) => sum + sumOf(Object.keys(line)[0]), 0);
-      at(done, remedy && `. ${continueWith}`);
+      last = page.at(-1) ?? last;
+      at(count(), last && continueWith && `. ${continueWith(last)}`);
     }
-    isComplete = true;
+    return { count, isComplete: true, last };
   } catch (error) {
     say(`Stopped early: ${safeMessage(error)}`);
+    return { count, isComplete: false, last };
+  } finally {
+    end();
   }
-  end();
-  for (const line of summary) {
-    const parts = Object.entries(line).map(([field, words]) => `${sumOf(field)} ${words}`);
-    process.stdout.write(`${parts.join(', ')}\n`);
-  }
-  if (isComplete) return exitCode;
-  process.stderr.write(`${continueWith}\n`);
-  return 1;
 }
 
-const describe = (outcome: string, { id, reason = '' }: Pick<UserResult, 'id' | 'reason'>) =>
-  `${outcome}: ${shown(id).slice(0, 80)}: ${reason}`;
+const printLine = (line: string) => process.stdout.write(`${line}\n`);
+const printProblem = ({ id, outcome, reason }: UserResult) =>
+  process.stderr.write(`${outcome}: ${shown(id).slice(0, 80)}: ${reason}\n`);
+
+/**
+ * Runs a command that reads users page by page, and prints a summary with the outcomes in this order. Returns 1 after an error, and
+ * if a user needs a decision of the operator.
+ */
+async function runInBulk<R extends UserResult>(
+  { retrySeconds }: Options,
+  read: (retryOptions: RetryOptions) => AsyncIterable<readonly R[]>,
+  outcomes: readonly string[],
+  continueWith?: (last: R) => string,
+): Promise<ExitCode> {
+  parseEnvironmentSubset(VARIABLES);
+  const progress = showProgress('users', retrySeconds);
+  let hasProblem = false;
+  const print = (result: R) => {
+    hasProblem = true;
+    printProblem(result);
+  };
+  const results = read(progress.retryOptions);
+  const { count, isComplete, last } = await countResults(progress, results, print, continueWith);
+  const figures = outcomes.map((outcome) => `${count(outcome)} ${outcome}`);
+  printLine([`${count()} seen`, ...figures].join(', '));
+  const remedy = (last && continueWith?.(last)) ?? 'Run the same command again';
+  if (!isComplete) process.stderr.write(`${remedy}\n`);
+  return isComplete && !hasProblem ? 0 : 1;
+}
 
 /** `npm run users -- backfill` */
 export async function backfillUsers(
@@ -80,70 +99,53 @@ export async function backfillUsers(
 ): Promise<ExitCode> {
   const replay = options.replay ? events['user.updated'] : undefined;
   if (options.replay && !replay) throw new UsageError('events/index.ts has no handler of user.updated.');
-  const [linked, alreadyLinked] = [options.dryRun ? 'to link' : 'linked', 'already linked'];
-  return runInBulk(options, (retryOptions) => backfill({ ...options, replay, retryOptions }), {
-    summary: [{ seen: 'seen', linked, alreadyLinked, forgotten: 'forgotten', failed: 'failed' }],
-    problems: ({ failed }) => failed.map((user) => describe('failed', user)),
-    remedy: ({ continueSince }) =>
-      `To continue: npm run users -- backfill ${replay ? '--replay ' : ''}--since ${continueSince.toISOString()}`,
-  });
+  return runInBulk(
+    options,
+    (retryOptions) => backfill({ ...options, replay, retryOptions }),
+    [options.dryRun ? 'to link' : 'linked', 'already linked', 'forgotten', 'failed'],
+    ({ createdAt }) =>
+      `To continue: npm run users -- backfill ${replay ? '--replay ' : ''}--since ${new Date(createdAt).toISOString()}`,
+  );
 }
-
-/** `npm run users -- check` */
-export const checkUsers = (options: Options & { readonly ids?: boolean }): Promise<ExitCode> =>
-  runInBulk(options, reconcile, {
-    summary: [
-      { providerUsers: 'users at the provider', notLinked: 'of them not linked', forgotten: 'forgotten' },
-      { rows: 'rows', notAtProvider: 'of them not at the provider' },
-    ],
-    problems: ({ notLinked, notAtProvider }) => [
-      ...notLinked.map((id) => `not linked: ${shown(id)}`),
-      ...notAtProvider.map(
-        ({ userId, ...link }) => `not at the provider: ${shown(link.identityProviderUserId)} (${userId})`,
-      ),
-    ],
-    print: (line) => void (options.ids && process.stdout.write(`${line}\n`)),
-  });
-
-/** Runs `adopt` or `publish`. A result with a reason is a problem. */
-const runWithResults = (
-  outcomes: readonly string[],
-  options: Options,
-  run: typeof adopt | typeof publish,
-): Promise<ExitCode> => {
-  const words = ['seen', ...outcomes];
-  const readSteps = async function* (retryOptions: RetryOptions) {
-    for await (const seen of run(retryOptions, options.dryRun))
-      yield {
-        seen,
-        ...Object.fromEntries(outcomes.map((each) => [each, seen.filter(({ outcome }) => outcome === each)])),
-      };
-  };
-  return runInBulk(options, readSteps, {
-    summary: [Object.fromEntries(words.map((word) => [word, word]))],
-    problems: ({ seen }) =>
-      seen.flatMap((user) => (user.reason === undefined ? [] : [describe(user.outcome, user)])),
-  });
-};
 
 /** `npm run users -- adopt` */
 export const adoptUsers = (options: Options): Promise<ExitCode> =>
-  runWithResults(
-    [
-      options.dryRun ? 'to adopt' : 'adopted',
-      ...['already linked', 'without external_id', 'forgotten', 'not adopted'],
-    ],
-    options,
-    adopt,
-  );
+  runInBulk(options, (retryOptions) => adopt(retryOptions, options.dryRun), [
+    options.dryRun ? 'to adopt' : 'adopted',
+    'already linked',
+    'without external_id',
+    'forgotten',
+    'not adopted',
+  ]);
 
 /** `npm run users -- publish` */
 export const publishUsers = (options: Options): Promise<ExitCode> =>
-  runWithResults(
-    [
-      options.dryRun ? 'to publish' : 'published',
-      ...['already published', 'not linked', 'forgotten', 'kept', 'failed'],
-    ],
-    options,
-    publish,
+  runInBulk(options, (retryOptions) => publish(retryOptions, options.dryRun), [
+    options.dryRun ? 'to publish' : 'published',
+    'already published',
+    'not linked',
+    'forgotten',
+    'kept',
+    'failed',
+  ]);
+
+/** `npm run users -- check` */
+export async function checkUsers({
+  ids,
+  retrySeconds,
+}: Options & { readonly ids?: boolean }): Promise<ExitCode> {
+  parseEnvironmentSubset(VARIABLES);
+  const progress = showProgress('users', retrySeconds);
+  const { count, isComplete } = await countResults(progress, reconcile(progress.retryOptions), (result) => {
+    const { id, outcome, reason } = result;
+    if (ids) printLine(`${outcome}: ${shown(id)}${outcome === 'not linked' ? '' : ` (${reason})`}`);
+  });
+  const [missing, extra] = [count('not linked'), count('not at the provider')];
+  const atProvider = count('linked', 'forgotten', 'not linked');
+  printLine(
+    `${atProvider} users at the provider, ${missing} of them not linked, ${count('forgotten')} forgotten`,
   );
+  printLine(`${count() - atProvider} rows, ${extra} of them not at the provider`);
+  if (!isComplete) process.stderr.write('Run the same command again\n');
+  return isComplete && missing + extra === 0 ? 0 : 1;
+}

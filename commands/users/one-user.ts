@@ -1,12 +1,12 @@
 import { createInterface } from 'node:readline/promises';
 import * as z from 'zod/mini';
 import { InternalUserId } from '#lib/api/schemas';
-import { retry, TransientError } from '#lib/concurrency/retry';
-import { parseEnvironmentSubset, variables } from '#lib/env';
+import { parseEnvironmentSubset, variables } from '#lib/base/env';
+import { retry } from '#lib/base/retry';
+import { TransientError } from '#lib/base/transient-error';
 import { listUsersById, setExternalId } from '#lib/idp/backend-api';
 import { readCachedId } from '#lib/linking/id-cache';
 import { forgottenUntil } from '#lib/linking/links';
-import { asTransientError } from '#lib/users/database-error';
 import { exportUser } from '#lib/users/export';
 import { type ForgetResult, forget, remember } from '#lib/users/forget';
 import { type ForgetDueStep, forgetDue } from '#lib/users/forget-due';
@@ -70,7 +70,7 @@ export async function showOne(id: string): Promise<ExitCode> {
   parseEnvironmentSubset(VARIABLES);
   const link = await linkOf(id);
   const providerId = link?.identityProviderUserId ?? id;
-  const until = (await asTransientError(forgottenUntil([providerId]))).get(providerId);
+  const until = (await forgottenUntil([providerId])).get(providerId);
   const dueAt = await deletionDueAt(link ? allIdsOf(link) : [id]);
   const atProvider = await findAtProvider(providerId);
   const lines = [
@@ -141,7 +141,7 @@ async function isConfirmed(): Promise<boolean> {
 
 /** Returns false if nothing in the database and the cache belongs to an identity-provider user id without a row. */
 async function hasEntry(id: string): Promise<boolean> {
-  if ((await asTransientError(forgottenUntil([id]))).size > 0 || (await deletionDueAt([id]))) return true;
+  if ((await forgottenUntil([id])).size > 0 || (await deletionDueAt([id]))) return true;
   return (await readCachedId('user', id)).outcome !== 'miss';
 }
 

@@ -1,11 +1,12 @@
 import { createReadStream } from 'node:fs';
 import * as z from 'zod/mini';
-import type { RetryOptions } from '#lib/concurrency/retry';
-import { parseEnvironmentSubset, variables } from '#lib/env';
-import { readJournal, relink, rollbackOf, runOf } from '#lib/users/relink';
-import { type CheckedMap, type Collision, parseMap, REMEDIES, readExternalIds } from '#lib/users/relink-map';
+import { parseEnvironmentSubset, variables } from '#lib/base/env';
+import type { RetryOptions } from '#lib/base/retry';
+import { collisionOf, type RelinkResult, readJournal, relink, rollbackOf, runOf } from '#lib/users/relink';
+import { type CheckedMap, parseMap, REMEDIES, readExternalIds } from '#lib/users/relink-map';
 import { type ExitCode, safeMessage, shown, UsageError } from '../command';
 import { showProgress } from '../progress';
+import { countResults } from './in-bulk';
 
 const VARIABLES = z.pick(variables, { DATABASE_URL: true, KV_REST_API_URL: true, KV_REST_API_TOKEN: true });
 const PROVIDER_VARIABLES = z.pick(variables, { IDP_SECRET_KEY: true, CLERK_API_URL: true });
@@ -44,49 +45,37 @@ async function readSource(
   return { source, run: runOf(source.lines) };
 }
 
-const describe = ({ line, kind, oldId, newId }: Collision) =>
-  `line ${line}: ${kind}: ${shown(oldId)} -> ${shown(newId)}. ${REMEDIES[kind]}.`;
+const printCollision = ({ line, reason, oldId, newId }: RelinkResult) => {
+  const remedy = Object.entries(REMEDIES).find(([kind]) => kind === reason)?.[1];
+  process.stdout.write(`line ${line}: ${reason}: ${shown(oldId)} -> ${shown(newId)}. ${remedy}.\n`);
+};
 
 /** `npm run users -- relink` */
 export async function relinkUsers(options: Options): Promise<ExitCode> {
-  const { at, say, end, retryOptions } = showProgress('users', options.retrySeconds);
+  const progress = showProgress('users', options.retrySeconds);
+  const { retryOptions } = progress;
   const { source, run } = await readSource(options, retryOptions);
-  const { lines } = source;
-  const figures = { toMove: 0, alreadyMoved: 0, collisions: [...source.collisions] };
-
-  /** Checks the lines or, without `dryRun`, moves the users to their new ids. Returns false if an error stopped it early. */
-  const runAll = async (dryRun: boolean): Promise<boolean> => {
-    Object.assign(figures, { toMove: 0, alreadyMoved: 0 });
-    try {
-      for await (const step of relink(lines, { run, days: options.windowDays, retryOptions, dryRun })) {
-        figures.toMove += step.toMove;
-        figures.alreadyMoved += step.alreadyMoved;
-        figures.collisions.push(...step.collisions);
-        at(figures.toMove + figures.alreadyMoved);
-      }
-      return true;
-    } catch (error) {
-      say(`Stopped early: ${safeMessage(error)}`);
-      return false;
-    }
-  };
-
-  const total = lines.length + figures.collisions.length;
+  const { lines, collisions } = source;
+  const total = lines.length + collisions.length;
   if (total === 0) throw new UsageError('There is no user to move.');
-  let isComplete = await runAll(true);
-  const isApplied = isComplete && !options.dryRun && figures.collisions.length === 0;
-  if (isApplied) {
-    say(`Run ${run}`);
-    isComplete = await runAll(false);
+  const relinkLines = (dryRun: boolean) =>
+    relink(lines, { run, days: options.windowDays, retryOptions, dryRun });
+  async function* check() {
+    yield collisions.map(collisionOf);
+    yield* relinkLines(true);
   }
-  end();
-  const collisions = figures.collisions.toSorted((one, other) => one.line - other.line);
-  for (const collision of collisions) process.stdout.write(`${describe(collision)}\n`);
+  let { count, isComplete } = await countResults(progress, check(), printCollision);
+  const isApplied = isComplete && !options.dryRun && count('collision') === 0;
+  if (isApplied) {
+    progress.say(`Run ${run}`);
+    ({ count, isComplete } = await countResults(progress, relinkLines(false), printCollision));
+  }
+  const moved = isApplied ? 'moved' : 'to move';
   process.stdout.write(
-    `${total} lines, ${figures.toMove} ${isApplied ? 'moved' : 'to move'}, ${figures.alreadyMoved} already moved, ${collisions.length} collisions\n`,
+    `${total} lines, ${count(moved)} ${moved}, ${count('already moved')} already moved, ${count('collision')} collisions\n`,
   );
   if (isApplied) process.stdout.write(`To undo this: npm run users -- relink --rollback ${run}\n`);
   else process.stdout.write('Nothing was changed.\n');
   if (!isComplete) process.stderr.write('Run the same command again.\n');
-  return isComplete && collisions.length === 0 ? 0 : 1;
+  return isComplete && count('collision') === 0 ? 0 : 1;
 }

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { prefetchClerkJs, startEmulator } from 'clerk-emulator';
-import { deployMigrations } from '../../lib/migrations/deploy';
+import { deployMigrations } from '../../lib/storage/migrations';
 import { memoryEngine } from '../kv/memory';
 import { startKvServer } from '../kv/server';
 import { startPostgres } from '../postgres/server';

@@ -1,4 +1,4 @@
-import { pendingMigrations } from '../../lib/migrations/deploy';
+import { pendingMigrations } from '../../lib/storage/migrations';
 import { redisEngine } from '../kv/redis';
 import type { KvEngine } from '../kv/server';
 import { errorCode, messageOf } from '../system/errors';

@@ -2,8 +2,8 @@ import * as z from 'zod/mini';
 import * as schemas from './schemas';
 
 /*
- * The API as an OpenAPI 3.1 document. The service does not import this module. It serves lib/api/openapi.json, which
- * `npm run openapi` generates from this module. A unit test checks that lib/api/openapi.json is up to date.
+ * The API as an OpenAPI 3.1 document. Only the pages that describe the API and GET /openapi.json import this module, so a process
+ * that serves other requests does not load it.
  *
  * An operation lists the responses that its route sends. DESCRIPTION covers the responses that any request can get.
  */
@@ -43,23 +43,44 @@ const SCHEMAS: Readonly<Record<SchemaName, string>> = {
 };
 
 /** Returns the schemas of `components`. Only request bodies may have fields that their schema does not name. */
-function componentSchemas(): object {
-  const registry = z.registry<{ id: string; description: string }>();
-  const descriptions = new Map(Object.entries(SCHEMAS));
-  for (const [id, schema] of Object.entries<z.ZodMiniType>(schemas))
-    registry.add(schema, { id, description: descriptions.get(id) ?? '' });
+function componentSchemas() {
+  const registry = z.registry<{ id: string }>();
+  for (const [id, schema] of Object.entries<z.ZodMiniType>(schemas)) registry.add(schema, { id });
   const convert = (io: 'input' | 'output') =>
-    z.toJSONSchema(registry, { io, metadata: registry, uri: (id) => `#/components/schemas/${id}` }).schemas;
+    z.toJSONSchema(registry, { io, uri: (id) => `#/components/schemas/${id}` }).schemas;
   const { RegisterUserRequest, WebhookEvent } = convert('input');
-  const all = { ...convert('output'), RegisterUserRequest, WebhookEvent };
+  const all = new Map(Object.entries({ ...convert('output'), RegisterUserRequest, WebhookEvent }));
   return Object.fromEntries(
-    Object.entries(all).map(([name, { $schema, $id, ...schema } = {}]) => [name, schema]),
+    Object.entries(SCHEMAS).map(([name, description]) => {
+      const { $schema, $id, ...schema } = all.get(name) ?? {};
+      return [name, { ...schema, description }];
+    }),
   );
 }
 
-type Examples = Readonly<Record<string, unknown>>;
+/** The body of a request or a response. */
+interface Body {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, { readonly description: string }>>;
+  readonly content: {
+    readonly 'application/json': {
+      readonly schema: { readonly $ref?: string; readonly type?: 'object' };
+      readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
+    };
+  };
+}
 
-const body = (description: string, schema: SchemaName, examples: Examples) => ({
+interface Operation {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly description: string;
+  readonly security: readonly object[];
+  readonly requestBody?: Body;
+  readonly responses: Readonly<Record<string, Body>>;
+}
+
+const body = (description: string, schema: SchemaName, examples: Readonly<Record<string, unknown>>) => ({
   description,
   content: {
     'application/json': {
@@ -73,17 +94,34 @@ const failure = (description: string, ...messages: readonly string[]) =>
   body(description, 'ErrorBody', Object.fromEntries(messages.map((message) => [message, { message }])));
 
 /** Describes an operation that needs no session. Such operations are for monitoring and for developers. */
-const serviceOperation = (operationId: string, summary: string, description: string, responses: object) => ({
-  get: { operationId, tags: ['service'], summary, description, security: [], responses },
+const serviceOperation = (operation: Omit<Operation, 'tags' | 'security'>) => ({
+  get: { tags: ['service'], security: [], ...operation },
 });
 
 const identityProviderUserId = 'user_2abcDEFghiJKLmnoPQRstuVWXyz';
-const userId = '01890a5d-ac96-774b-bcce-b302099a8057';
-const link = { link: { userId, identityProviderUserId } };
+export const EXAMPLE = { userId: '01890a5d-ac96-774b-bcce-b302099a8057', identityProviderUserId };
 const sessions = [{ bearer: [] }, { cookie: [] }];
-const shared = (name: string) => ({ $ref: `#/components/responses/${name}` });
 
-const paths = {
+/** Responses of several operations. The document contains each of them once, and references to it. */
+const shared = {
+  Unauthorized: failure(
+    'There is no verified session, or the service does not accept its user, because an operator has deleted the user since ' +
+      'the session token was issued or has moved the user to another id. The service checks the session before the body.',
+    'Unauthorized',
+  ),
+  PayloadTooLarge: failure('The body is too large.', 'Payload too large'),
+  InternalServerError: failure(
+    'An unexpected error, for example because the database is unavailable. The request can be repeated, even if the service ' +
+      'has already registered a user.',
+    'Internal Server Error',
+  ),
+  ServiceUnavailable: {
+    ...failure('The session could not be checked. It may be valid.', 'Service Unavailable'),
+    headers: { 'retry-after': { description: 'Seconds until a retry.', schema: { type: 'integer' } } },
+  },
+};
+
+export const paths = {
   '/users/v1/me': {
     get: {
       operationId: 'getMe',
@@ -93,11 +131,11 @@ const paths = {
       security: sessions,
       responses: {
         200: body('The request has a verified session.', 'AuthenticatedContext', {
-          context: { isAuthenticated: true, userId, identityProviderUserId },
+          context: { isAuthenticated: true, ...EXAMPLE },
         }),
-        401: shared('Unauthorized'),
-        500: shared('InternalServerError'),
-        503: shared('ServiceUnavailable'),
+        401: shared.Unauthorized,
+        500: shared.InternalServerError,
+        503: shared.ServiceUnavailable,
       },
     },
   },
@@ -117,22 +155,24 @@ const paths = {
         }),
       },
       responses: {
-        200: body('The user already existed.', 'UserLink', link),
-        201: body('This request created the user. An id gets at most one 201.', 'UserLink', link),
+        200: body('The user already existed.', 'UserLink', { link: EXAMPLE }),
+        201: body('This request created the user. An id gets at most one 201.', 'UserLink', {
+          link: EXAMPLE,
+        }),
         400: failure(
           'The body is invalid, and the message describes the problem.',
           'The request body must be JSON in UTF-8',
           'identityProviderUserId must be a string',
         ),
-        401: shared('Unauthorized'),
+        401: shared.Unauthorized,
         409: failure(
           'An operator has deleted this user, or has moved the user to another id and the service no longer accepts the given ' +
             'id. A deleted user is linked again only by a session token of this user that was issued after the deletion.',
           'User is forgotten',
         ),
-        413: shared('PayloadTooLarge'),
-        500: shared('InternalServerError'),
-        503: shared('ServiceUnavailable'),
+        413: shared.PayloadTooLarge,
+        500: shared.InternalServerError,
+        503: shared.ServiceUnavailable,
       },
     },
   },
@@ -164,22 +204,22 @@ const paths = {
           'Invalid webhook signature',
           'Invalid webhook event',
         ),
-        413: shared('PayloadTooLarge'),
-        500: shared('InternalServerError'),
+        413: shared.PayloadTooLarge,
+        500: shared.InternalServerError,
       },
     },
   },
-  '/health/alive': serviceOperation(
-    'getAlive',
-    'Check that the process responds',
-    'Does not query the database or the cache.',
-    { 200: body('The process responds.', 'Alive', { alive: { status: 'ok' } }) },
-  ),
-  '/health/ready': serviceOperation(
-    'getReady',
-    'Check that the service can process requests',
-    'Queries the database with a timeout of 2 s, and the cache. Results are cached for 1 s.',
-    {
+  '/health/alive': serviceOperation({
+    operationId: 'getAlive',
+    summary: 'Check that the process responds',
+    description: 'Does not query the database or the cache.',
+    responses: { 200: body('The process responds.', 'Alive', { alive: { status: 'ok' } }) },
+  }),
+  '/health/ready': serviceOperation({
+    operationId: 'getReady',
+    summary: 'Check that the service can process requests',
+    description: 'Queries the database with a timeout of 2 s, and the cache. Results are cached for 1 s.',
+    responses: {
       200: body('The service can process requests. Without the cache, requests take longer.', 'Ready', {
         ready: { status: 'ok' },
         degraded: { status: 'degraded' },
@@ -189,15 +229,15 @@ const paths = {
         stopping: { errors: { process: 'stopping' } },
       }),
     },
-  ),
-  '/openapi.json': serviceOperation(
-    'getDocument',
-    'Get this document',
-    'Returns the description of the API in OpenAPI 3.1.',
-    {
+  }),
+  '/openapi.json': serviceOperation({
+    operationId: 'getDocument',
+    summary: 'Get this document',
+    description: 'Returns the description of the API in OpenAPI 3.1.',
+    responses: {
       200: { description: 'The document.', content: { 'application/json': { schema: { type: 'object' } } } },
     },
-  ),
+  }),
 };
 
 const securitySchemes = {
@@ -227,8 +267,22 @@ const securitySchemes = {
   },
 };
 
-/** Creates the document from the schemas. */
-export const openApiDocument = () => ({
+/** The operations. `method` is in upper case. */
+export const operations = Object.entries<Readonly<Record<string, Operation>>>(paths).flatMap(
+  ([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      ...operation,
+      path,
+      method: method.toUpperCase(),
+    })),
+);
+
+const references = new Map<unknown, object>(
+  Object.entries(shared).map(([name, response]) => [response, { $ref: `#/components/responses/${name}` }]),
+);
+const pathItems: unknown = JSON.parse(JSON.stringify(paths, (_key, value) => references.get(value) ?? value));
+
+export const openApiDocument = {
   openapi: '3.1.1',
   info: {
     title: 'identity-link',
@@ -242,26 +296,6 @@ export const openApiDocument = () => ({
     { name: 'webhooks', description: 'For the identity provider.' },
     { name: 'service', description: 'Health and description of the service. No session is required.' },
   ],
-  paths,
-  components: {
-    schemas: componentSchemas(),
-    responses: {
-      Unauthorized: failure(
-        'There is no verified session, or the service does not accept its user, because an operator has deleted the user since ' +
-          'the session token was issued or has moved the user to another id. The service checks the session before the body.',
-        'Unauthorized',
-      ),
-      PayloadTooLarge: failure('The body is too large.', 'Payload too large'),
-      InternalServerError: failure(
-        'An unexpected error, for example because the database is unavailable. The request can be repeated, even if the service ' +
-          'has already registered a user.',
-        'Internal Server Error',
-      ),
-      ServiceUnavailable: {
-        ...failure('The session could not be checked. It may be valid.', 'Service Unavailable'),
-        headers: { 'retry-after': { description: 'Seconds until a retry.', schema: { type: 'integer' } } },
-      },
-    },
-    securitySchemes,
-  },
-});
+  paths: pathItems,
+  components: { schemas: componentSchemas(), responses: shared, securitySchemes },
+};

@@ -28,6 +28,9 @@ export function textProblem(value: unknown, maxLength: number): string | undefin
   return /[\0\uD800-\uDFFF]/u.test(value) ? 'must be well-formed Unicode without NUL' : undefined;
 }
 
+/** An internal id as the database returns it. New ids have UUID version 7. Imported rows may have another version. */
+export const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
 /** Maximum number of code points of an identity-provider user id. */
 export const MAX_ID_LENGTH = 255;
 

@@ -1,19 +1,17 @@
 import * as z from 'zod/mini';
-import { MAX_ID_LENGTH } from './input';
+import { MAX_ID_LENGTH, UUID } from './input';
 import { text } from './text';
 
 /*
- * Schemas of requests and responses. The TypeScript types are inferred from the schemas. The descriptions for readers of the API documentation are in lib/api/document.ts, because a process that
- * serves requests does not need the descriptions.
+ * Schemas of requests and responses. The TypeScript types are inferred from the schemas. The descriptions for readers of the API
+ * documentation are in lib/api/document.ts, because a process that serves requests does not need the descriptions.
  */
 
 /** The id of a user at the identity provider: 1 to 255 code points, case-sensitive and not trimmed. */
 export const IdentityProviderUserId = text('identityProviderUserId', MAX_ID_LENGTH);
 
-/** An internal user id as the database returns it. New ids have UUID version 7. Imported rows may have another version. */
-export const InternalUserId = z
-  .string()
-  .check(z.regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/));
+/** An internal user id. */
+export const InternalUserId = z.string().check(z.regex(UUID));
 
 /** Body of `POST /auth/v1/register` in the API documentation. Routes parse it with the schema in lib/api/input.ts. */
 export const RegisterUserRequest = z.object({ identityProviderUserId: IdentityProviderUserId });

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import * as z from 'zod/mini';
-import { variables } from '../env';
+import { variables } from '../base/env';
+import { createKv } from '../storage/kv';
 import { type CheckResult, check, errorCode, fail } from './check';
 import { validVariables } from './variables';
 
@@ -20,55 +21,46 @@ const COPY_BOTH =
  */
 const QUOTA_EXCEEDED = /\b(?:limit|quota) exceeded/i;
 
-const Reply = z.object({ result: z.optional(z.unknown()), error: z.optional(z.string()) });
-
-/** Converts an error of the store. Its text may contain cached values, so the problem contains only its first word. */
-function explain(error: string): never {
-  if (QUOTA_EXCEEDED.test(error))
+/**
+ * Explains an error of the store or of the transport. The text of an error of the store may contain cached values, so the problem
+ * contains only its first word.
+ */
+function explain(error: Error): never {
+  const { message, cause } = error;
+  const text = message + cause;
+  if (QUOTA_EXCEEDED.test(text))
     fail("the quota of the store's plan is used up", 'Choose a larger plan at the provider of the store');
-  if (/^(?:NOPERM|READONLY|NOAUTH)/.test(error))
+  if (/^(?:NOPERM|READONLY|NOAUTH)/.test(message))
     fail('KV_REST_API_TOKEN is a read-only token', 'Set it to the token that has write access');
-  const code = /^[A-Z]+\b/.exec(error)?.[0] ?? 'without a code';
-  fail(`the store returns an error (${code})`, "Look it up on the store's page at its provider");
+  if (error.name === 'UpstashError') {
+    const code = /^[A-Z]+\b/.exec(message)?.[0] ?? 'without a code';
+    fail(`the store returns an error (${code})`, "Look it up on the store's page at its provider");
+  }
+  const code = errorCode(error);
+  if (/^HTTP_40[13]$/.test(code)) fail('the store rejects KV_REST_API_TOKEN', COPY_BOTH);
+  if (/^HTTP_|^SyntaxError$/.test(code)) fail(`the response is not that of a KV store (${code})`, COPY_BOTH);
+  fail(
+    `cannot connect to the store (${code})`,
+    'Check that KV_REST_API_URL is the URL of a running store. Providers archive unused stores',
+  );
 }
 
 const Store = z.pick(variables, { KV_REST_API_URL: true, KV_REST_API_TOKEN: true });
 
-/** Runs one command over the REST API of the store. Fails if the store does not return a result. */
-async function run(...command: readonly string[]): Promise<unknown> {
-  const { KV_REST_API_URL, KV_REST_API_TOKEN } = validVariables(Store);
-  const response = await fetch(`${KV_REST_API_URL.replace(/\/$/, '')}/pipeline`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${KV_REST_API_TOKEN}`, 'content-type': 'application/json' },
-    body: JSON.stringify([command]),
-    redirect: 'error',
-    signal: AbortSignal.timeout(TIMEOUT_MS),
-  }).catch((error: unknown) =>
-    fail(
-      `cannot connect to the store (${errorCode(error)})`,
-      'Check that KV_REST_API_URL is the URL of a running store. Providers archive unused stores',
-    ),
-  );
-  const { status } = response;
-  if (status === 401 || status === 403) fail('the store rejects KV_REST_API_TOKEN', COPY_BOTH);
-  // The store responds with an array of results, or with an object if it rejects the whole request.
-  const [body] = [await response.json().catch(() => undefined)].flat();
-  const reply = Reply.safeParse(body).data;
-  if (reply?.error !== undefined) explain(reply.error);
-  if (reply?.result === undefined) fail(`the response is not that of a KV store (${status})`, COPY_BOTH);
-  return reply.result;
-}
-
 async function checkWrite(): Promise<string> {
+  const { KV_REST_API_URL: url, KV_REST_API_TOKEN: token } = validVariables(Store);
+  const kv = createKv({ url, token }, TIMEOUT_MS);
   const [key, value] = [`auth:doctor:${randomUUID()}`, randomUUID()];
-  await run('SET', key, value, 'EX', String(TTL_SECONDS));
   try {
+    await kv.set(key, value, { ex: TTL_SECONDS });
     for (let read = 0; read < READS; read += 1) {
-      if ((await run('GET', key)) === value) return 'a written value can be read';
+      if ((await kv.get(key)) === value) return 'a written value can be read';
       await pause(READ_PAUSE_MS);
     }
+  } catch (error) {
+    explain(error instanceof Error ? error : new Error('unknown'));
   } finally {
-    await run('DEL', key).catch(() => undefined);
+    await kv.del(key).catch(() => undefined);
   }
   fail(
     `a written value cannot be read within ${(READS * READ_PAUSE_MS) / 1_000} s`,

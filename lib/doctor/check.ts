@@ -1,4 +1,4 @@
-import { describeError } from '../errors/describe-error';
+import { describeError } from '../base/describe-error';
 
 /** Result of a check of `npm run doctor`. The texts never contain a secret. A warning or a failure has a remedy. */
 export interface CheckResult {

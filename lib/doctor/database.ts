@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import * as z from 'zod/mini';
-import { withTimeout } from '../concurrency/attempts';
-import { variables } from '../env';
-import { pendingMigrations } from '../migrations/deploy';
+import { variables } from '../base/env';
+import { withTimeout } from '../base/timeout';
 import { withConnection } from '../storage/database';
+import { pendingMigrations } from '../storage/migrations';
 import { type CheckResult, check, errorCode, fail, skip, warn } from './check';
 import { validVariables } from './variables';
 

@@ -2,7 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Webhook } from 'svix';
 import * as z from 'zod/mini';
-import { isLoopback, variables } from '../env';
+import { isLoopback, variables } from '../base/env';
 import { parseJson } from '../http/body';
 import { INVALID_SIGNATURE } from '../webhook';
 import { type CheckResult, check, errorCode, fail, skip, warn } from './check';

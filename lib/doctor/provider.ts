@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto';
 import * as z from 'zod/mini';
-import { variables } from '../env';
+import { variables } from '../base/env';
 import { type CheckResult, check, errorCode, fail, skip } from './check';
 import { validVariables } from './variables';
 

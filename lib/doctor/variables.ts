@@ -1,5 +1,5 @@
 import type * as z from 'zod/mini';
-import { InvalidEnvironmentError, parseEnvironment, parseEnvironmentSubset } from '../env';
+import { InvalidEnvironmentError, parseEnvironment, parseEnvironmentSubset } from '../base/env';
 import { type CheckResult, skip } from './check';
 
 const DASHBOARD = "Copy it from the API keys page of the identity provider's dashboard";

@@ -1,5 +1,4 @@
-import { describeError } from '../errors/describe-error';
-import { log, requestIdOf, telemetry } from '../log';
+import type { RejectionStatus } from './rejection';
 
 /** The pages and routes of app/, in the order in which Next.js tries them. next.config.ts sets the variable in a build. */
 const FILES = (process.env['APP_FILES'] ?? '')
@@ -28,8 +27,16 @@ export function isApi(pathname: string): boolean {
 }
 
 /** Paths that Next.js would serve as another spelling of a route. */
-const ALIAS =
-  /\.rsc$|\.segments\/|\/(?:\.|%2e){1,2}(?:\/|$)|\/\/|[\\#]|%(?:[46][1-9a-f]|[57][\da]|3\d|2[def]|5[cf]|7e)/i;
+const ALIASES = [
+  /\.rsc$/,
+  /\.segments\//,
+  // Dot segments, also encoded.
+  /\/(?:\.|%2e){1,2}(?:\/|$)/i,
+  /\/\//,
+  /[\\#]/,
+  // Encoded letters, digits and `-._~`, which need no encoding, and encoded slashes and backslashes.
+  /%(?:[46][1-9a-f]|[57][\da]|3\d|2[def]|5[cf]|7e)/i,
+];
 /** Internal paths of Next.js, unless app/ has a file for the path. */
 const INTERNAL = /^\/_(?!next\/static\/|_clerk\/)/;
 const MAX_PARAMETERS = 100;
@@ -44,37 +51,6 @@ export interface RequestLine {
   readonly contentLength: string | null | undefined;
 }
 
-/** Messages of the responses to requests that reach no route. */
-const REJECTIONS = {
-  400: 'Bad request',
-  404: 'Not found',
-  405: 'Method not allowed',
-  408: 'Request timeout',
-  411: 'Length required',
-  413: 'Payload too large',
-  431: 'Request header fields too large',
-  500: 'Internal Server Error',
-  503: 'Service Unavailable',
-} as const;
-
-/** Logs a request that reaches no route, without its address, and returns the headers and the body of the response. */
-export function rejection(status: keyof typeof REJECTIONS, givenRequestId?: unknown, error?: unknown) {
-  const requestId = requestIdOf(givenRequestId);
-  const line = { requestId, route: 'none', status, ms: 0 };
-  telemetry()?.recordRequest({ ...line, method: '_OTHER', fields: {}, quiet: false });
-  if (status < 500) log.info(line, 'request');
-  else log.error({ ...line, error: describeError(error) }, 'request');
-  const body = JSON.stringify({ message: REJECTIONS[status] });
-  const headers = {
-    'content-type': 'application/json',
-    'content-length': String(Buffer.byteLength(body)),
-    'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
-    'x-request-id': requestId,
-  };
-  return { headers, body };
-}
-
 /** Returns a host without a default port, which the origin of a browser does not contain. */
 export const withoutDefaultPort = (host: string): string => host.replace(/:(?:80|443)$/, '');
 
@@ -82,7 +58,7 @@ export const withoutDefaultPort = (host: string): string => host.replace(/:(?:80
 function isAddress(pathname: string): boolean {
   try {
     const decoded = decodeURIComponent(pathname);
-    if (!decoded.startsWith('/') || ALIAS.test(pathname)) return false;
+    if (!decoded.startsWith('/') || ALIASES.some((alias) => alias.test(pathname))) return false;
     if (INTERNAL.test(pathname) && fileOf(decoded) === undefined) return false;
     return !(pathname.endsWith('/') && isApi(pathname));
   } catch {
@@ -96,7 +72,7 @@ function isAddress(pathname: string): boolean {
  * Next.js logs the address of a request whose body it cannot buffer. Called by server.ts, and by the middleware because only the
  * middleware runs on Vercel.
  */
-export function rejectedStatus(request: RequestLine): keyof typeof REJECTIONS | undefined {
+export function rejectedStatus(request: RequestLine): RejectionStatus | undefined {
   const { method, pathname, query, contentLength } = request;
   if ((query.match(/[^&]+/g)?.length ?? 0) > MAX_PARAMETERS) return 400;
   if (!isAddress(pathname)) return 404;

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { addLogFields } from '../log';
+import { addLogFields } from '../base/log';
 import { HttpError } from './error';
 import { json, type RouteContext, type RouteHandler, route } from './route';
 

@@ -1,5 +1,5 @@
 import type { NextRequest } from 'next/server';
-import { logRequest, type RequestLogFields, requestIdOf, withLogFields } from '../log';
+import { logRequest, type RequestLogFields, requestIdOf, withLogFields } from '../base/log';
 import { HttpError } from './error';
 
 /** Returns a JSON response. `route` adds the headers that every response has. */

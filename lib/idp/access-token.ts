@@ -1,9 +1,9 @@
 import { verifyToken } from '@clerk/backend';
 import * as z from 'zod/mini';
 import { isIdentityProviderUserId } from '../api/input';
-import { environment } from '../env';
+import { environment } from '../base/env';
+import { rateLimitedWarning } from '../base/log';
 import { parseJson } from '../http/body';
-import { rateLimitedWarning } from '../log';
 import { rejectedVerdict, type Verdict } from './verdict';
 
 /** Types in the header of an access token (RFC 9068, 2.1). */

@@ -1,8 +1,8 @@
 import { type ClerkClient, createClerkClient } from '@clerk/backend';
 import * as z from 'zod/mini';
-import { withTimeout } from '../concurrency/attempts';
-import { TransientError } from '../concurrency/retry';
-import { parseEnvironmentSubset, variables } from '../env';
+import { parseEnvironmentSubset, variables } from '../base/env';
+import { withTimeout } from '../base/timeout';
+import { TransientError } from '../base/transient-error';
 
 /** Maximum number of users in one response. */
 export const MAX_USERS = 500;

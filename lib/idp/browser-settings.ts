@@ -1,4 +1,4 @@
-import { environment } from '../env';
+import { environment } from '../base/env';
 
 /** Returns the settings of Clerk's browser SDK. They are public. */
 export function browserSettings(): { publishableKey: string; proxyUrl?: string } {

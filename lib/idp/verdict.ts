@@ -1,9 +1,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod/mini';
 import { isIdentityProviderUserId, parseActor, parseOrganization } from '../api/input';
-import { environment } from '../env';
-import { describeError } from '../errors/describe-error';
-import { rateLimitedWarning } from '../log';
+import { describeError } from '../base/describe-error';
+import { environment } from '../base/env';
+import { rateLimitedWarning } from '../base/log';
 import { WITHOUT_KEYS } from './credential';
 
 const Verdict = z.object({
@@ -98,7 +98,7 @@ export function readVerdict(headers: Pick<Headers, 'get'>): Verdict {
  * Throws if the middleware did not check the origin of the cookies, because it treated the path of a guarded route as a page.
  * This happens to a new file under `next dev`, whose route then responds with a 500.
  */
-export function checkCookieOrigin(headers: Pick<Headers, 'get'>): void {
+export function ensureCsrfCheck(headers: Pick<Headers, 'get'>): void {
   if (headers.get(PAGE_PATH) !== null)
     throw new Error('The middleware does not know this route. Restart npm run dev.');
 }

@@ -1,12 +1,11 @@
-import { userIdCacheSeconds } from '../env';
-import { withSpan } from '../log';
+import { UUID } from '../api/input';
+import { environment } from '../base/env';
+import { withSpan } from '../base/log';
+import { TransientError } from '../base/transient-error';
 import { withKv } from '../storage/kv';
 import type { Kind } from './links';
 
 const cacheKey = (kind: Kind, identityProviderId: string) => `auth:${kind}-id-by-idp:${identityProviderId}`;
-
-/** An internal id as the service stores it. */
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Error of a Redis store for a key whose value is not a string. The store responded, so this is a miss, not a failure. */
 const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;
@@ -46,17 +45,19 @@ export const readCachedId = (kind: Kind, identityProviderId: string): Promise<Ca
   );
 
 /**
- * Deletes the cached ids of identity-provider users. Rejects if the store does not confirm the deletion.
+ * Deletes cached ids. Rejects with a TransientError if the store does not confirm the deletion.
  *
  * A lookup in flight can store an id again. To delete such an id, call the function again after the lookup has ended.
  */
-export async function deleteCachedUserIds(identityProviderUserIds: readonly string[]): Promise<void> {
-  await withKv((kv) => kv.del(...identityProviderUserIds.map((id) => cacheKey('user', id))));
+export async function uncache(kind: Kind, providerIds: readonly string[]): Promise<void> {
+  await withKv((kv) => kv.del(...providerIds.map((id) => cacheKey(kind, id)))).catch(() => {
+    throw new TransientError('The cache does not respond');
+  });
 }
 
 /** Stores an internal id for the configured time (10 minutes). Never rejects. After an error, the entry may be missing. */
 export async function cacheId(kind: Kind, identityProviderId: string, id: string): Promise<void> {
-  const ex = userIdCacheSeconds();
+  const ex = environment().USER_ID_CACHE_TTL_SECONDS;
   await withSpan(
     'cache write',
     () =>

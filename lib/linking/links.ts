@@ -28,11 +28,11 @@ export async function linkedUserIds(
   return new Map(Found.parse(found).map(({ user, id }) => [user, id]));
 }
 
-const Inserted = z.array(z.object({ id: z.guid() }));
+const Inserted = z.array(z.object({ user: z.string(), id: z.guid() }));
 
 /**
- * Inserts links for users that have none, and returns the internal ids of the inserted rows. If a concurrent call inserts the
- * link of a user, only that call returns the id. Skips forgotten users, unless the session token was issued after the deletion.
+ * Inserts links for users that have none, and returns the internal ids of the inserted rows by the ids at the provider. If a
+ * concurrent call inserts the link of a user, only that call returns the id. Skips forgotten users, unless the session token was issued after the deletion.
  * `issuedAt` is the issue time of that token, in seconds since 1970, or null without a token.
  *
  * The statement names the conflict target, so it fails without the unique key instead of creating a second link.
@@ -40,14 +40,14 @@ const Inserted = z.array(z.object({ id: z.guid() }));
 export async function insertLinks(
   identityProviderUserIds: readonly string[],
   issuedAt: number | null = null,
-): Promise<string[]> {
+): Promise<ReadonlyMap<string, string>> {
   const ids = identityProviderUserIds.map(() => uuidV7());
   const inserted = await (await database()).$queryRaw`INSERT INTO public.users (id, identity_provider_user_id)
     SELECT * FROM unnest(${ids}::uuid[], ${identityProviderUserIds}::text[]) AS link (id, user_id)
     WHERE public.forgotten_until(user_id, to_timestamp(${issuedAt}::float8)) IS NULL
     ON CONFLICT (identity_provider_user_id) DO NOTHING
-    RETURNING id`;
-  return Inserted.parse(inserted).map(({ id }) => id);
+    RETURNING identity_provider_user_id AS "user", id`;
+  return new Map(Inserted.parse(inserted).map(({ user, id }) => [user, id]));
 }
 
 const Expiries = z.array(z.object({ id: z.string(), until: z.number() }));
@@ -121,7 +121,7 @@ export const insertLink = async (
   providerId: string,
   issuedAt?: number,
 ): Promise<string | undefined> =>
-  kind === 'tenant' ? insertTenant(providerId) : (await insertLinks([providerId], issuedAt))[0];
+  kind === 'tenant' ? insertTenant(providerId) : (await insertLinks([providerId], issuedAt)).get(providerId);
 
 /** Returns true for a forgotten user, unless the token was issued after the deletion. */
 export const isForgotten = async (kind: Kind, providerId: string, issuedAt?: number): Promise<boolean> =>

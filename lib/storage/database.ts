@@ -2,12 +2,13 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import { attachDatabasePool } from '@vercel/functions';
 import { Pool } from 'pg';
 import * as z from 'zod/mini';
-import { onShutdown } from '../concurrency/shutdown-state';
-import { databaseOptions, parseEnvironmentSubset, variables } from '../env';
-import { describeError } from '../errors/describe-error';
+import { databaseOptions } from '../base/database-url';
+import { describeError } from '../base/describe-error';
+import { parseEnvironmentSubset, variables } from '../base/env';
+import { log } from '../base/log';
+import { processState } from '../base/process-state';
+import { onShutdown } from '../base/shutdown';
 import { Prisma, PrismaClient } from '../generated/prisma/client';
-import { log } from '../log';
-import { processState } from '../process-state';
 
 /** Maximum time to open a connection, for which a suspended database has to start, and maximum wait for a free connection. */
 const CONNECT_TIMEOUT_MS = 7_000;

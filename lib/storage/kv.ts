@@ -1,10 +1,10 @@
 import { VercelKV } from '@vercel/kv';
 import { ConsecutiveBreaker, circuitBreaker, handleAll } from 'cockatiel';
 import { Pool } from 'undici';
-import { kvAddress } from '../env';
-import { describeError } from '../errors/describe-error';
-import { log, telemetry } from '../log';
-import { processState } from '../process-state';
+import { describeError } from '../base/describe-error';
+import { kvAddress } from '../base/env';
+import { log, telemetry } from '../base/log';
+import { processState } from '../base/process-state';
 
 /** Time limit of one call to the store. A request with a session makes at most two calls. */
 const TIMEOUT_MS = 500;
@@ -17,6 +17,11 @@ const TEST_AFTER_MS = 1_000;
 
 /** The transport of the KV client. It replaces the HTTP code of the client. */
 type Requester = Extract<ConstructorParameters<typeof VercelKV>[0], { request: unknown }>;
+
+interface Address {
+  readonly url: string;
+  readonly token: string;
+}
 
 /** Reply of the store to one command. */
 interface Reply {
@@ -44,10 +49,10 @@ function parseReplies(text: string, count: number): readonly Reply[] {
  * The client's own transport, `fetch`, takes several times the CPU time. A command rejects if the store is unreachable, rejects
  * the request or does not respond within `timeoutMs`, or if `gate` rejects.
  */
-export function kvRequester(
-  { url, token }: { url: string; token: string },
-  timeoutMs = TIMEOUT_MS,
-  gate = (send: () => Promise<readonly Reply[]>) => send(),
+function kvRequester(
+  { url, token }: Address,
+  timeoutMs: number,
+  gate: (send: () => Promise<readonly Reply[]>) => Promise<readonly Reply[]>,
 ): Requester {
   const { origin, pathname } = new URL(url);
   const pool = new Pool(origin, { connections: MAX_CONNECTIONS, maxResponseSize: MAX_RESPONSE_BYTES });
@@ -66,8 +71,10 @@ export function kvRequester(
         signal: timeout.signal,
       });
       const text = await body.text();
-      if (statusCode !== 200)
-        throw Object.assign(new Error('KV store rejected the request'), { code: `HTTP_${statusCode}` });
+      if (statusCode !== 200) {
+        const error = new Error('KV store rejected the request', { cause: text });
+        throw Object.assign(error, { code: `HTTP_${statusCode}` });
+      }
       return parseReplies(text, calls.length);
     } finally {
       clearTimeout(timer);
@@ -96,6 +103,13 @@ export function kvRequester(
   };
 }
 
+/** Creates a KV client. A command rejects in the cases of `kvRequester`. */
+export const createKv = (
+  address: Address,
+  timeoutMs = TIMEOUT_MS,
+  gate: Parameters<typeof kvRequester>[2] = (send) => send(),
+): VercelKV => new VercelKV(kvRequester(address, timeoutMs, gate));
+
 /** Returns the client of this process. A store that responds to a request only with errors has failed, as after its quota. */
 function connect(): VercelKV {
   const failures = handleAll.orWhenResult(
@@ -121,7 +135,7 @@ function connect(): VercelKV {
     telemetry()?.breakerClosed();
     log.info('cache in use again');
   });
-  return new VercelKV(kvRequester(kvAddress(), TIMEOUT_MS, (send) => breaker.execute(send)));
+  return createKv(kvAddress(), TIMEOUT_MS, (send) => breaker.execute(send));
 }
 
 /**

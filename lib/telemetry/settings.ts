@@ -1,4 +1,4 @@
-import { log } from '../log';
+import { log } from '../base/log';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 

@@ -1,9 +1,8 @@
 import * as z from 'zod/mini';
-import { TransientError } from '../concurrency/retry';
+import { TransientError } from '../base/transient-error';
 import { readCachedId } from '../linking/id-cache';
 import { forgottenUntil } from '../linking/links';
 import { database } from '../storage/database';
-import { asTransientError } from './database-error';
 import { deletionDueAt } from './pending-deletions';
 import { allIdsOf, type Link, Time } from './rows';
 
@@ -25,10 +24,10 @@ export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Pro
   const { userId = null, identityProviderUserId, previousIds } = user;
   const cached = await readCachedId('user', identityProviderUserId);
   if (cached.outcome === 'error') throw new TransientError('The cache does not respond');
-  const forgotten = await asTransientError(forgottenUntil([identityProviderUserId]));
+  const forgotten = await forgottenUntil([identityProviderUserId]);
   const until = forgotten.get(identityProviderUserId);
   const ids = allIdsOf(user);
-  const subjects = database().$queryRaw`
+  const subjects = await database().$queryRaw`
     SELECT id, applied_time::float8 AS "appliedTime", (extract(epoch FROM received_at) * 1000)::float8 AS "receivedAt"
     FROM public.webhook_subjects WHERE id = ANY (${[...ids, userId]}::text[])`;
   return {
@@ -37,7 +36,7 @@ export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Pro
     cachedUserId: cached.outcome === 'hit' ? cached.id : null,
     forgottenUntil: until === undefined ? null : new Date(until),
     deletionDueAt: await deletionDueAt(ids),
-    webhookSubjects: Subjects.parse(await asTransientError(subjects)),
+    webhookSubjects: Subjects.parse(subjects),
     ownTables: await exportOwn(user),
   };
 }

@@ -1,23 +1,16 @@
 import * as z from 'zod/mini';
 import { isIdentityProviderUserId } from '../api/input';
 import { InternalUserId } from '../api/schemas';
-import { retryOnConflict } from '../concurrency/attempts';
-import { type RetryOptions, retry } from '../concurrency/retry';
+import { retryOnConflict } from '../base/conflict';
+import { type RetryOptions, retry } from '../base/retry';
 import { type ProviderUser, setExternalId } from '../idp/backend-api';
 import { forgottenUntil } from '../linking/links';
 import { database } from '../storage/database';
-import { retryDatabase } from './database-error';
 import { providerUsers } from './paginate';
+import type { UserResult } from './result';
 import { lookUp } from './rows';
 
 // A team can set the `external_id` of a user at the provider. A request never depends on it.
-
-/** Result for one user. With a `reason`, the user needs a decision of the operator. The reason has no value of the user. */
-export interface UserResult {
-  readonly id: string;
-  readonly outcome: string;
-  readonly reason?: string;
-}
 
 const Ids = z.array(z.object({ id: z.string() }));
 
@@ -95,7 +88,7 @@ async function adoptAll(users: readonly ProviderUser[]): Promise<UserResult[]> {
 export async function* adopt(retryOptions: RetryOptions, dryRun = false): AsyncGenerator<UserResult[]> {
   const adoptPage = dryRun ? planAdoption : adoptAll;
   for await (const users of providerUsers(retryOptions))
-    yield await retryDatabase(retryOptions, () => retryOnConflict(() => adoptPage(users)));
+    yield await retry(retryOptions, () => retryOnConflict(() => adoptPage(users)));
 }
 
 /** Maximum number of updates in flight. */
@@ -110,9 +103,9 @@ const PARALLEL = 5;
  */
 export async function* publish(retryOptions: RetryOptions, dryRun = false): AsyncGenerator<UserResult[]> {
   for await (const users of providerUsers(retryOptions)) {
-    const links = await retryDatabase(retryOptions, () => readLinks(users));
+    const links = await retry(retryOptions, () => readLinks(users));
     const values = links.map(({ externalId }) => externalId).filter(isIdentityProviderUserId);
-    const rows = await retryDatabase(retryOptions, () =>
+    const rows = await retry(retryOptions, () =>
       database().previousId.findMany({ where: { identityProviderUserId: { in: values } } }),
     );
     const ownerOf = new Map(rows.map((row) => [row.identityProviderUserId, row.userId]));

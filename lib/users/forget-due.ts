@@ -1,4 +1,4 @@
-import { type RetryOptions, retry } from '../concurrency/retry';
+import { type RetryOptions, retry } from '../base/retry';
 import { listUsersById } from '../idp/backend-api';
 import { type ForgetResult, forget } from './forget';
 import { cancelDeletion, type DueDeletion, dueDeletions } from './pending-deletions';

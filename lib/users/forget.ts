@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { retry } from '../concurrency/retry';
+import { retry } from '../base/retry';
+import { uncache } from '../linking/id-cache';
 import { linkedUserIds } from '../linking/links';
 import { database } from '../storage/database';
-import { asTransientError } from './database-error';
 import { allIdsOf, deleteLink, findLinks } from './rows';
-import { uncache } from './uncache';
 
 /**
  * Result of `forget`:
@@ -23,7 +22,7 @@ const LOOKUPS_END_MS = 9_000;
 
 /** Deletes the cache entries, with retries. Returns false if the store does not confirm the deletion. */
 const tryUncache = (identityProviderUserIds: readonly string[]): Promise<boolean> =>
-  retry({ seconds: 3 }, () => uncache(identityProviderUserIds)).then(
+  retry({ seconds: 3 }, () => uncache('user', identityProviderUserIds)).then(
     () => true,
     () => false,
   );
@@ -55,7 +54,7 @@ export async function forget(
   await tryUncache(ids);
   await pause();
   if (!(await tryUncache(ids))) return 'uncertain';
-  const linked = await asTransientError(linkedUserIds(ids));
+  const linked = await linkedUserIds(ids);
   return linked.size === 0 ? 'forgotten' : 'relinked';
 }
 
@@ -64,8 +63,8 @@ export async function forget(
  * if there is no such row or if it has expired.
  */
 export async function remember(identityProviderUserId: string): Promise<boolean> {
-  const deleting = database().$executeRaw`
+  const deleted = await database().$executeRaw`
     DELETE FROM public.forgotten_users
     WHERE id_hash = public.forgotten_user_hash(${identityProviderUserId}) AND expires_at > now()`;
-  return (await asTransientError(deleting)) === 1;
+  return deleted === 1;
 }

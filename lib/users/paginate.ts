@@ -1,4 +1,4 @@
-import { type RetryOptions, retry } from '../concurrency/retry';
+import { type RetryOptions, retry } from '../base/retry';
 import { listUsers, MAX_USERS, type ProviderPage, type ProviderUser } from '../idp/backend-api';
 
 /**

@@ -1,6 +1,5 @@
 import * as z from 'zod/mini';
 import { database, type Transaction } from '../storage/database';
-import { asTransientError } from './database-error';
 import { Time } from './rows';
 
 /**
@@ -33,7 +32,7 @@ export type DueDeletion = z.infer<typeof DueDeletion>;
 
 /** Returns all users whose deletion is due, sorted by identity-provider user id. */
 export async function dueDeletions(): Promise<DueDeletion[]> {
-  const found = database().$queryRaw`
+  const found = await database().$queryRaw`
     SELECT identity_provider_user_id AS "identityProviderUserId", users.id AS "userId",
            previous_ids.user_id IS NOT NULL AS "isPrevious",
            left(encode(public.forgotten_user_hash(identity_provider_user_id), 'hex'), 16) AS "idHash"
@@ -41,23 +40,23 @@ export async function dueDeletions(): Promise<DueDeletion[]> {
     LEFT JOIN public.users USING (identity_provider_user_id)
     LEFT JOIN public.previous_ids USING (identity_provider_user_id)
     WHERE due_at <= now() ORDER BY identity_provider_user_id`;
-  return z.array(DueDeletion).parse(await asTransientError(found));
+  return z.array(DueDeletion).parse(found);
 }
 
 const Due = z.array(z.object({ dueAt: z.nullable(Time) }));
 
 /** Returns the time at which the deletion of a user with these ids is due, or null if none is pending. */
 export async function deletionDueAt(ids: readonly string[]): Promise<Date | null> {
-  const found = database().$queryRaw`
+  const found = await database().$queryRaw`
     SELECT (extract(epoch FROM min(due_at)) * 1000)::float8 AS "dueAt" FROM public.pending_deletions
     WHERE identity_provider_user_id = ANY (${ids}::text[])`;
-  return Due.parse(await asTransientError(found))[0]?.dueAt ?? null;
+  return Due.parse(found)[0]?.dueAt ?? null;
 }
 
 /** Deletes the pending deletions of these ids, with `onlyDue` only if they are still due. Returns false if there is none. */
 export async function cancelDeletion(ids: readonly string[], onlyDue = false): Promise<boolean> {
-  const deleting = database().$executeRaw`
+  const deleted = await database().$executeRaw`
     DELETE FROM public.pending_deletions
     WHERE identity_provider_user_id = ANY (${ids}::text[]) AND (due_at <= now() OR NOT ${onlyDue})`;
-  return (await asTransientError(deleting)) > 0;
+  return deleted > 0;
 }

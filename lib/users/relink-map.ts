@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { CsvError, parse } from 'csv-parse';
 import { isIdentityProviderUserId } from '../api/input';
-import type { RetryOptions } from '../concurrency/retry';
+import type { RetryOptions } from '../base/retry';
 import { providerUsers } from './paginate';
 
 /**

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
-import { retryOnConflict } from '../concurrency/attempts';
-import { type RetryOptions, retry, TransientError } from '../concurrency/retry';
+import { retryOnConflict } from '../base/conflict';
+import { type RetryOptions, retry } from '../base/retry';
+import { TransientError } from '../base/transient-error';
+import { uncache } from '../linking/id-cache';
 import { database, type Transaction } from '../storage/database';
-import { retryDatabase } from './database-error';
 import { type CheckedMap, type Collision, type MapLine, REMEDIES } from './relink-map';
+import type { UserResult } from './result';
 import { TRANSACTION } from './rows';
-import { uncache } from './uncache';
 
 /** Number of users in one transaction. A transaction holds two advisory locks and one row lock for each of its users. */
 const BATCH = 200;
@@ -39,7 +40,7 @@ export const rollbackOf = (run: string): string => digest(`rollback of ${run}`);
 
 /** Returns the map that undoes a run. It is empty if the run has no rows in `previous_ids`, which are its journal. */
 export async function readJournal(run: string, retryOptions: RetryOptions): Promise<CheckedMap> {
-  const rows = await retryDatabase(retryOptions, () =>
+  const rows = await retry(retryOptions, () =>
     database().previousId.findMany({ where: { run }, orderBy: { identityProviderUserId: 'asc' } }),
   );
   const lines = rows.map(({ replacedBy, identityProviderUserId }, index) => ({
@@ -52,7 +53,21 @@ export async function readJournal(run: string, retryOptions: RetryOptions): Prom
 
 const Forgotten = z.array(z.object({ id: z.string() }));
 const States = z.array(z.object({ position: z.number(), state: z.string() }));
+
+/** Result for one line of the map. */
+export interface RelinkResult extends UserResult, MapLine {
+  readonly outcome: 'to move' | 'moved' | 'already moved' | 'collision';
+}
+
 const isCollision = (state: string): state is Collision['kind'] => Object.hasOwn(REMEDIES, state);
+
+/** Returns the result for a line that cannot be applied. */
+export const collisionOf = ({ kind, ...line }: Collision): RelinkResult => ({
+  ...line,
+  id: line.oldId,
+  outcome: 'collision',
+  reason: kind,
+});
 
 /**
  * Returns the states of the lines. The SQL function `forgotten_until` takes a shared advisory lock for each id until the
@@ -120,7 +135,7 @@ function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
       const states = await statesOf(transaction, batch);
       const toMove = states.flatMap(({ line, state }) => (state === 'to move' ? [line] : []));
       if (!options.dryRun) await move(transaction, toMove, options);
-      return { states, toMove };
+      return states;
     }, TRANSACTION),
   );
 }
@@ -138,21 +153,17 @@ function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
 export async function* relink(
   lines: readonly MapLine[],
   options: RelinkOptions,
-): AsyncGenerator<{
-  /** Number of users that have moved or, in a dry run, can be moved. */
-  readonly toMove: number;
-  readonly alreadyMoved: number;
-  readonly collisions: readonly Collision[];
-}> {
+): AsyncGenerator<RelinkResult[]> {
   for (let at = 0; at < lines.length; at += BATCH) {
     const batch = lines.slice(at, at + BATCH);
-    const { states, toMove } = await retryDatabase(options.retryOptions, () => relinkBatch(batch, options));
-    const alreadyMoved = states.flatMap(({ line, state }) => (state === 'moved' ? [line] : []));
-    const ids = [...toMove, ...alreadyMoved].flatMap(({ oldId, newId }) => [oldId, newId]);
-    if (!options.dryRun && ids.length > 0) await retry(options.retryOptions, () => uncache(ids));
-    const collisions = states.flatMap(({ line, state }) =>
-      isCollision(state) ? [{ ...line, kind: state }] : [],
-    );
-    yield { toMove: toMove.length, alreadyMoved: alreadyMoved.length, collisions };
+    const states = await retry(options.retryOptions, () => relinkBatch(batch, options));
+    const moved = states.filter(({ state }) => !isCollision(state));
+    const ids = moved.flatMap(({ line: { oldId, newId } }) => [oldId, newId]);
+    if (!options.dryRun && ids.length > 0) await retry(options.retryOptions, () => uncache('user', ids));
+    yield states.map(({ line, state }): RelinkResult => {
+      if (isCollision(state)) return collisionOf({ ...line, kind: state });
+      const outcome = state === 'moved' ? 'already moved' : options.dryRun ? 'to move' : 'moved';
+      return { ...line, id: line.oldId, outcome };
+    });
   }
 }

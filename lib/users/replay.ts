@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import * as z from 'zod/mini';
-import type { RetryOptions } from '../concurrency/retry';
-import { describeError } from '../errors/describe-error';
+import { describeError } from '../base/describe-error';
+import { type RetryOptions, retry } from '../base/retry';
 import type { ProviderUser } from '../idp/backend-api';
 import { pingDatabase } from '../storage/database';
 import type { EventHandlers } from '../webhook';
-import { retryDatabase } from './database-error';
 
 /** Number of users whose handlers run at the same time. Each handler needs a database connection. */
 const CONCURRENCY = 5;
@@ -33,7 +32,7 @@ export function createReplay(handle: EventHandlers[string], retryOptions: RetryO
   };
   const replayOne = async (user: ProviderUser) => {
     if ((await attempt(user)) === undefined) return [];
-    await retryDatabase(retryOptions, () => pingDatabase(PING_MS));
+    await retry(retryOptions, () => pingDatabase(PING_MS));
     const reason = await attempt(user);
     return reason === undefined ? [] : [{ id: user.id, reason }];
   };

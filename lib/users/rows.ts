@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
-import { retryOnConflict } from '../concurrency/attempts';
+import { retryOnConflict } from '../base/conflict';
+import { sqlStateOf } from '../base/sql-state';
 import { forgottenUntil, linkedUserIds } from '../linking/links';
 import { database, sql, type Transaction } from '../storage/database';
-import { asTransientError } from './database-error';
 
 /**
  * Schema of a time that a statement selects in milliseconds since 1970. For a `timestamptz`, @prisma/adapter-pg 7.10 returns
@@ -29,13 +29,13 @@ export type Link = Readonly<z.infer<typeof Links>[number]>;
 
 /** Returns up to `limit` links that match the condition, sorted by internal id. */
 async function readLinks(condition: ReturnType<typeof sql>, limit: number): Promise<Link[]> {
-  const rows = database()
+  const rows = await database()
     .$queryRaw`SELECT id AS "userId", identity_provider_user_id AS "identityProviderUserId", coalesce((
         SELECT json_agg(json_build_object('identityProviderUserId', previous.identity_provider_user_id,
                                           'expiresAt', extract(epoch FROM expires_at) * 1000) ORDER BY expires_at DESC)
         FROM public.previous_ids AS previous WHERE user_id = users.id), '[]') AS "previousIds"
     FROM public.users WHERE ${condition} ORDER BY id LIMIT ${limit}`;
-  return Links.parse(await asTransientError(rows));
+  return Links.parse(rows);
 }
 
 /** Returns all ids of a user at the identity provider, the present one first. */
@@ -73,8 +73,8 @@ export async function findLinks(eitherId: string): Promise<Link[]> {
 /** A statement sees the rows that a registration has committed while `storeForgotten` waited for its advisory lock. */
 export const TRANSACTION = { isolationLevel: 'ReadCommitted' } as const;
 
-/** Prisma's error for the deletion of a row that another table refers to without ON DELETE CASCADE or SET NULL. */
-const ForeignKeyViolation = z.object({ code: z.literal('P2003') });
+/** SQLSTATE for the deletion of a row that another table refers to without ON DELETE CASCADE or SET NULL. */
+const FOREIGN_KEY_VIOLATION = '23503';
 const Locked = z.array(z.object({ id: z.guid(), identityProviderUserId: z.string() }));
 
 /** Locks the row of the user that has this present or previous id, so that a relink cannot change the ids of the user. */
@@ -138,10 +138,8 @@ export async function deleteLink(
       return ids;
     }, TRANSACTION),
   );
-  return asTransientError(
-    deleting.catch((error: unknown) => {
-      if (ForeignKeyViolation.safeParse(error).success) return 'referenced' as const;
-      throw error;
-    }),
-  );
+  return deleting.catch((error: unknown) => {
+    if (sqlStateOf(error) === FOREIGN_KEY_VIOLATION) return 'referenced' as const;
+    throw error;
+  });
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { variables } from '#lib/env';
+import { variables } from '#lib/base/env';
 import { killOnExit } from '../../dev/system/processes';
 import { withoutServiceVariables } from './build';
 

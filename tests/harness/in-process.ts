@@ -46,11 +46,11 @@ export async function startInProcess(): Promise<InProcess> {
 /**
  * Runs `load`, which imports modules of lib/, after a reset of the module cache. The imported modules are therefore new, as in
  * another process. Modules from the same call of this function share their lookups in flight. Modules from different calls share
- * only the state of lib/process-state.ts, such as the connections to the database and the cache.
+ * only the state of lib/base/process-state.ts, such as the connections to the database and the cache.
  */
 export async function importAsProcess<T>(load: () => Promise<T>): Promise<T> {
   vi.resetModules();
-  (await import('#lib/log')).log.level = 'silent';
+  (await import('#lib/base/log')).log.level = 'silent';
   return load();
 }
 

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, expect, test, vi } from 'vitest';
-import type { BackfillOptions, BackfillStep } from '#lib/users/backfill';
+import type { BackfillOptions, BackfillResult } from '#lib/users/backfill';
 import { allowInserts, DISK_FULL, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
+import { countOutcomes } from '../harness/outcomes';
 import { stubProviderUsers } from '../harness/provider-users';
 
 const { database } = await startInProcess();
@@ -20,10 +21,13 @@ const retryOptions = {
   onWait: (reason: string) => waits.push(reason),
   sleep: async () => undefined,
 };
-async function run(options: Partial<BackfillOptions> = {}): Promise<BackfillStep[]> {
-  const steps: BackfillStep[] = [];
-  for await (const step of backfill({ retryOptions, ...options })) steps.push(step);
-  return steps;
+const run = (options: Partial<BackfillOptions> = {}) => countOutcomes(backfill({ retryOptions, ...options }));
+/** Returns the results with a reason. */
+async function problems(options: Partial<BackfillOptions> = {}) {
+  const found: BackfillResult[] = [];
+  for await (const page of backfill({ retryOptions, ...options }))
+    found.push(...page.filter(({ reason }) => reason !== undefined));
+  return found;
 }
 
 const TOO_LONG = 'x'.repeat(256);
@@ -37,49 +41,43 @@ afterEach(async () => {
   waits.length = 0;
 });
 
-test('backfill() skips linked, forgotten and invalid users, links all other users, and yields the counts and the time to continue from. A dry run yields the same and links no user', async () => {
+test('A backfill links all users except linked, forgotten and invalid ones. A dry run returns the same and links no user', async () => {
   provider.users = usersOf(501).map((user, index) => (index === 2 ? { ...user, id: TOO_LONG } : user));
   await linkMany(['user_0']);
   await deleteLink('user_1', 30);
-  const reason = 'identityProviderUserId must have at most 255 characters';
-  const steps = [
-    {
-      ...{ seen: 500, linked: 497, alreadyLinked: 1, forgotten: 1 },
-      failed: [{ id: TOO_LONG, reason }],
-      continueSince: new Date(1_499),
-    },
-    { seen: 1, linked: 1, alreadyLinked: 0, forgotten: 0, failed: [], continueSince: new Date(1_500) },
-  ];
-  expect(await run({ dryRun: true })).toEqual(steps);
+  const others = { 'already linked': 1, forgotten: 1, failed: 1 };
+  expect(await run({ dryRun: true })).toEqual({ 'to link': 498, ...others });
   expect(await database.users()).toEqual(['user_0']);
-  expect(await run()).toEqual(steps);
+  expect(await run()).toEqual({ linked: 498, ...others });
   expect(await database.users()).toHaveLength(499);
   expect(await database.users('user_1')).toEqual([]);
-  expect(await run({ since: new Date(1_499) })).toMatchObject([{ seen: 2, linked: 0, alreadyLinked: 2 }]);
+  const reason = 'identityProviderUserId must have at most 255 characters';
+  expect(await problems()).toEqual([{ id: TOO_LONG, createdAt: 1_002, outcome: 'failed', reason }]);
+  expect(await run({ since: new Date(1_499) })).toEqual({ 'already linked': 2 });
 });
 
-test('backfill() retries a provider request and a database statement that fail temporarily', async () => {
+test('A backfill retries a provider request and a database statement that fail temporarily', async () => {
   provider.users = usersOf(3);
   provider.failures.push(() => new Response('', { status: 503 }));
   await failInserts(database, DISK_FULL, 1);
-  expect(await run()).toMatchObject([{ linked: 3 }]);
+  expect(await run()).toEqual({ linked: 3 });
   expect(waits).toEqual([
     'the identity provider responds with status 503',
     `The database failed (${DISK_FULL})`,
   ]);
 });
 
-test('backfill() rejects if the provider rejects the secret key, and the users of earlier pages stay linked', async () => {
+test('A backfill rejects if the provider rejects the secret key, and the users of earlier pages stay linked', async () => {
   provider.users = usersOf(501);
   const steps = backfill({ retryOptions });
-  expect(await steps.next()).toMatchObject({ value: { linked: 500 } });
+  expect((await steps.next()).value).toHaveLength(500);
   provider.failures.push(() => new Response('', { status: 401 }));
   await expect(steps.next()).rejects.toThrow('The identity provider rejects IDP_SECRET_KEY');
   expect(waits).toEqual([]);
   expect(await database.users()).toHaveLength(500);
 });
 
-test('In each replay, backfill() passes every linked user to the handler as a webhook would, and reports the users whose handler throws without the message of the error', async () => {
+test('In each replay, a backfill passes every linked user to the handler as a webhook would, and reports the users whose handler throws without the message of the error', async () => {
   provider.users = usersOf(501).map((user) => ({ ...user, updatedAt: 7_000 }));
   await linkMany(['user_0']);
   await deleteLink('user_1', 30);
@@ -88,11 +86,8 @@ test('In each replay, backfill() passes every linked user to the handler as a we
   });
   await run({ replay, dryRun: true });
   expect(replay).not.toHaveBeenCalled();
-  const failed = [{ id: 'user_2', reason: 'The handler of user.updated threw (TypeError)' }];
-  expect(await run({ replay })).toMatchObject([
-    { forgotten: 1, failed },
-    { linked: 1, failed: [] },
-  ]);
+  const reason = 'The handler of user.updated threw (TypeError)';
+  expect(await problems({ replay })).toMatchObject([{ id: 'user_2', outcome: 'failed', reason }]);
   expect(replay).toHaveBeenCalledTimes(501);
   expect(replay.mock.calls[0]).toEqual([
     { object: 'user', id: 'user_0', created_at: 1_000, updated_at: 7_000 },
@@ -102,7 +97,7 @@ test('In each replay, backfill() passes every linked user to the handler as a we
   expect(new Set(replay.mock.calls.map(([, delivery]) => Object(delivery).messageId)).size).toBe(1_000);
 });
 
-test('If the database fails during a replay, backfill() repeats the handlers that threw, and rejects if the database stays unavailable', async () => {
+test('If the database fails during a replay, a backfill repeats the handlers that threw, and rejects if the database stays unavailable', async () => {
   provider.users = usersOf(20).map((user) => ({ ...user, updatedAt: 7_000 }));
   const handled: string[] = [];
   const outage = vi.fn(() => database.proxy.treat('reset'));
@@ -112,7 +107,7 @@ test('If the database fails during a replay, backfill() repeats the handlers tha
     handled.push(Object(data).id);
   };
   const sleep = () => database.proxy.treat('forward');
-  expect(await run({ replay, retryOptions: { ...retryOptions, sleep } })).toMatchObject([{ failed: [] }]);
+  expect(await problems({ replay, retryOptions: { ...retryOptions, sleep } })).toEqual([]);
   expect(new Set(handled).size).toBe(20);
   expect(waits[0]).toMatch(/^The database failed/);
   outage.mockClear();

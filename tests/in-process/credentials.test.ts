@@ -1,7 +1,7 @@
 import { createPublicKey } from 'node:crypto';
 import { foreignKeys, type Signing } from 'clerk-emulator/testing';
 import { beforeEach, expect, test, vi } from 'vitest';
-import { log } from '#lib/log';
+import { log } from '#lib/base/log';
 import { runMiddleware, startMiddleware } from '../harness/application';
 import { startStubServer } from '../harness/dependencies/stub-server';
 import { bearer, cookie, ME, now, tokenFor } from '../harness/requests';
@@ -125,7 +125,7 @@ test.each(INVALID)(
 );
 
 test('Without IDP_JWT_KEY, a session is verified with the keys of the provider', async () => {
-  const { parseEnvironment, setEnvironment } = await import('#lib/env');
+  const { parseEnvironment, setEnvironment } = await import('#lib/base/env');
   const { readVerdict } = await import('#lib/idp/verdict');
   const { handler } = backendApi;
   backendApi.handler = async ({ url, headers: { authorization = '' } }, response) => {

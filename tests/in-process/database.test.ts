@@ -8,8 +8,8 @@ vi.mock('@vercel/functions', () => ({ attachDatabasePool: vi.fn() }));
 const { database } = await startInProcess();
 const { closeDatabase, pingDatabase, withConnection, ...loaded } = await importAsProcess(async () => ({
   ...(await import('#lib/storage/database')),
-  ...(await import('#lib/concurrency/shutdown-state')),
-  ...(await import('#lib/log')),
+  ...(await import('#lib/base/shutdown')),
+  ...(await import('#lib/base/log')),
 }));
 
 /** Returns the newest connection pool. */

@@ -13,7 +13,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
 import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
-import { deployMigrations, pendingMigrations } from '#lib/migrations/deploy';
+import { deployMigrations, pendingMigrations } from '#lib/storage/migrations';
 import { createTestDatabase, serverOfThisRun } from '../harness/dependencies/database';
 
 // A file system may list a folder in any order, so a deployment must sort the migrations. The mock reverses the order, so that a

@@ -1,8 +1,8 @@
 import { NextRequest } from 'next/server';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
+import { log } from '#lib/base/log';
 import { defineEvent, type EventContext } from '#lib/events';
-import { log } from '#lib/log';
 import { closeDatabase } from '#lib/storage/database';
 import { POST } from '../../app/webhooks/idp/v1/user-created/route';
 import { forgetDeletedUser } from '../../events/forget-deleted-user';

@@ -6,6 +6,7 @@ import { lockInserts, lockRow } from '../harness/dependencies/row-lock';
 import { startProvider } from '../harness/identity-provider';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { SECRET_KEY } from '../harness/keys';
+import { countOutcomes } from '../harness/outcomes';
 import { inParallel } from '../harness/parallel';
 import { runUsersCommand } from '../vitest/run-users-command';
 import { stopAfterAll } from '../vitest/stop-after-all';
@@ -91,12 +92,7 @@ const retryOptions = {
   onWait: (_reason: string, seconds: number) => waits.push(seconds),
   sleep: async () => undefined,
 };
-async function outcomesOf(run: typeof adopt): Promise<Record<string, number>> {
-  const counts: Record<string, number> = {};
-  for await (const results of run(retryOptions))
-    for (const { outcome } of results) counts[outcome] = (counts[outcome] ?? 0) + 1;
-  return counts;
-}
+const outcomesOf = (run: typeof adopt) => countOutcomes(run(retryOptions));
 
 test('The adopt command links unlinked users to the UUID in their external_id, names each user that it leaves out for a reason, and prints no other external_id', async () => {
   const [fresh, taken, linked, other] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];

@@ -8,7 +8,7 @@ const real = await importAsProcess(async () => ({
   ...(await import('#lib/linking/links')),
   ...(await import('#lib/users/rows')),
   ...(await import('#lib/users/relink')),
-  ...(await import('#lib/concurrency/attempts')),
+  ...(await import('#lib/base/sql-state')),
 }));
 const fake = fakeStorage(async (_name, statement) => statement());
 
@@ -22,7 +22,8 @@ const REAL: Storage = {
   ...real,
   async move(oldId, newId) {
     const options = { run: 'run of a test', days: 30, retryOptions: { seconds: 20 } };
-    for await (const { toMove } of real.relink([{ line: 1, oldId, newId }], options)) expect(toMove).toBe(1);
+    for await (const page of real.relink([{ line: 1, oldId, newId }], options))
+      expect(page).toMatchObject([{ outcome: 'moved' }]);
   },
 };
 

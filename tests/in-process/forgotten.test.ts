@@ -17,7 +17,7 @@ const loadProcess = () =>
   importAsProcess(async () => {
     const [{ withLogFields }, webhook, register, links, backfill, rows, forget, guard, ids] =
       await Promise.all([
-        import('#lib/log'),
+        import('#lib/base/log'),
         import('#lib/webhook'),
         import('#lib/register'),
         import('#lib/linking/links'),
@@ -72,7 +72,7 @@ test('A webhook, a register call, a guard with an older token and a backfill lin
     expect(await process.deliver('user_1')).toEqual(acknowledgment);
     expect(await process.register('user_1')).toBeUndefined();
     expect(await process.guard('user_1', LONG_AGO)).toEqual({ reason: 'forgotten' });
-    expect(await process.linkMany(['user_1', 'user_2'])).toMatchObject({ forgotten: 1 });
+    expect([...(await process.linkMany(['user_1', 'user_2'])).keys()]).not.toContain('user_1');
   }
   expect([await database.idsOf('user_1'), await kv.cachedId('user_1')]).toEqual([[], null]);
   const ways = [
@@ -144,7 +144,7 @@ test('An insert that starts during the deletion of a user waits for the deletion
   const inserted = other.insertLinks(['user_deleting', 'user_of_same_statement']);
   expect(await database.areBlocked(2)).toBe(true);
   await children.release();
-  expect([await deletion, (await inserted).length]).toEqual([['user_deleting'], 1]);
+  expect([await deletion, (await inserted).size]).toEqual([['user_deleting'], 1]);
   await database.pool.query('DROP TABLE children');
   expect(await database.idsOf('user_deleting')).toEqual([]);
   expect(await database.idsOf('user_of_same_statement')).toHaveLength(1);

@@ -15,7 +15,7 @@ const OTHER_ID = '019a0000-0000-7000-8000-000000000000';
 /** Loads the modules of the service again, as a separate process would. */
 const loadProcess = () =>
   importAsProcess(async () => ({
-    ...(await import('#lib/log')),
+    ...(await import('#lib/base/log')),
     ...(await import('#lib/internal-id')),
     ...(await import('#lib/guard')),
     ...(await import('#lib/guard-tenant')),

@@ -30,14 +30,14 @@ afterEach(() => allowInserts(database));
 test('The link of many users takes one statement to find the unlinked users, and another one only if there are any', async () => {
   await register('user_b');
   database.takeStatements();
-  expect(await linkMany(['user_a', 'user_b', 'user_c'])).toEqual({ linked: 2, forgotten: 0 });
+  expect([...(await linkMany(['user_a', 'user_b', 'user_c'])).keys()]).toEqual(['user_a', 'user_c']);
   expect(database.takeVerbs()).toEqual(['SELECT', 'INSERT']);
-  expect(await linkMany(['user_a', 'user_b', 'user_c'])).toEqual({ linked: 0, forgotten: 0 });
+  expect((await linkMany(['user_a', 'user_b', 'user_c'])).size).toBe(0);
   expect(database.takeVerbs()).toEqual(['SELECT']);
   expect(await database.users('user__')).toEqual(['user_a', 'user_b', 'user_c']);
 });
 
-test('linkedUserIds() reads only the rows of the given users', async () => {
+test('A lookup of many users reads only the rows of these users', async () => {
   const registration = await register('user_j');
   await register('user_k');
   expect([...(await linkedUserIds(['user_j', 'user_without_link']))]).toEqual([
@@ -45,18 +45,18 @@ test('linkedUserIds() reads only the rows of the given users', async () => {
   ]);
 });
 
-test('linkMany() does not count a user that another transaction links first', async () => {
+test('A user that another transaction links first is not among the new links', async () => {
   const other = await lockRow(database, 'user_f');
   const linking = linkMany(['user_f', 'user_g']);
   expect(await other.waiting(1)).toBe(true);
   await other.commit();
-  expect(await linking).toEqual({ linked: 1, forgotten: 0 });
+  expect([...(await linking).keys()]).toEqual(['user_g']);
   expect(await database.idsOf('user_f')).toHaveLength(1);
 });
 
-test('linkMany() repeats its statements after a serialization failure, and passes the error of a full disk through', async () => {
+test('The link of many users is repeated after a serialization failure, and rejects with the error of a full disk', async () => {
   await failInserts(database, SERIALIZATION_FAILURE, 1);
-  expect(await linkMany(['user_h'])).toEqual({ linked: 1, forgotten: 0 });
+  expect((await linkMany(['user_h'])).size).toBe(1);
   await allowInserts(database);
   await failInserts(database, DISK_FULL, 1);
   await expect(linkMany(['user_i'])).rejects.toThrow();

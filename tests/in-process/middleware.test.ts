@@ -1,7 +1,7 @@
 import { NextRequest } from 'next/server';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { setEnvironment } from '#lib/env';
-import { log } from '#lib/log';
+import { setEnvironment } from '#lib/base/env';
+import { log } from '#lib/base/log';
 import { runMiddleware, startMiddleware } from '../harness/application';
 import { bearer, cookie, now, tokenFor } from '../harness/requests';
 

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { safeMessage } from '../../commands/command';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { SIGNING_SECRET } from '../harness/keys';
 import { stubProviderUsers } from '../harness/provider-users';
@@ -45,7 +46,7 @@ async function run(meanwhile: () => Promise<unknown> = async () => undefined) {
   const results: Record<string, string> = {};
   for await (const step of forgetDue(30, { seconds: 0 }, meanwhile))
     results[step.identityProviderUserId] =
-      step.result === 'failed' ? `failed: ${Object(step.error).message}` : step.result;
+      step.result === 'failed' ? `failed: ${safeMessage(step.error)}` : step.result;
   return results;
 }
 const makeDue = () => pool.query(`UPDATE pending_deletions SET due_at = now() - interval '1 minute'`);

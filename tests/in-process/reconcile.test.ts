@@ -1,5 +1,5 @@
 import { afterAll, afterEach, expect, test } from 'vitest';
-import type { ReconcileStep } from '#lib/users/reconcile';
+import type { ReconcileResult } from '#lib/users/reconcile';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { stubProviderUsers } from '../harness/provider-users';
 
@@ -19,8 +19,8 @@ const { deleteLink, insertLinks, linkMany, reconcile } = await importAsProcess(a
 
 /** Reasons of the waits between two attempts. */
 const waits: string[] = [];
-async function run(): Promise<ReconcileStep[]> {
-  const steps: ReconcileStep[] = [];
+async function run(): Promise<ReconcileResult[][]> {
+  const steps: ReconcileResult[][] = [];
   const sleep = async () => undefined;
   for await (const step of reconcile({ seconds: 5, sleep, onWait: (reason) => waits.push(reason) })) {
     steps.push(step);
@@ -38,19 +38,22 @@ afterEach(async () => {
   waits.length = 0;
 });
 
-test('reconcile() returns the users of the provider that are neither linked nor forgotten, and counts the forgotten ones', async () => {
+test('A user of the provider is linked, forgotten or not linked', async () => {
   await linkMany(['user_linked']);
   for (const id of ['user_forgotten', 'user_back']) await deleteLink(id, 30);
   await insertLinks(['user_back'], Date.now() / 1_000 + 60);
   signUp('user_linked', 'user_new', 'user_forgotten', 'user_back', 'user\0nul');
   const [step] = await run();
-  expect(step).toEqual({
-    ...{ providerUsers: 5, rows: 0, forgotten: 1 },
-    ...{ notLinked: ['user_new', 'user\0nul'], notAtProvider: [] },
-  });
+  expect(step?.map(({ id, outcome }) => [id, outcome])).toEqual([
+    ['user_linked', 'linked'],
+    ['user_new', 'not linked'],
+    ['user_forgotten', 'forgotten'],
+    ['user_back', 'linked'],
+    ['user\0nul', 'not linked'],
+  ]);
 });
 
-test('reconcile() returns a row if the provider has neither the present id nor any previous id of the row, and repeats a request that fails', async () => {
+test('A row is not at the provider if the provider has neither the present id nor any previous id of the row. A request that fails is repeated', async () => {
   await linkMany(['user_present', 'user_moved', 'user_gone']);
   await database.pool.query(`
     INSERT INTO previous_ids
@@ -58,24 +61,16 @@ test('reconcile() returns a row if the provider has neither the present id nor a
     WHERE identity_provider_user_id IN ('user_moved', 'user_gone')`);
   signUp('user_present', 'old_user_moved');
   provider.failures.push(() => new Response('', { status: 503 }));
-  const [gone] = await database.idsOf('user_gone');
+  const [reason] = await database.idsOf('user_gone');
   const [, ...steps] = await run();
-  expect(steps).toEqual([
-    {
-      ...{ providerUsers: 0, rows: 3, forgotten: 0, notLinked: [] },
-      notAtProvider: [
-        {
-          userId: gone,
-          identityProviderUserId: 'user_gone',
-          previousIds: [{ identityProviderUserId: 'old_user_gone', expiresAt: new Date('2030-01-01') }],
-        },
-      ],
-    },
+  expect(steps.flat().filter((result) => result.outcome !== 'at the provider')).toEqual([
+    { id: 'user_gone', outcome: 'not at the provider', reason },
   ]);
+  expect(steps.flat()).toHaveLength(3);
   expect(waits).toEqual([503, 502].map((status) => `the identity provider responds with status ${status}`));
 });
 
-test('reconcile() compares each user and each row once, in pages of 500', async () => {
+test('A check compares each user and each row once, in pages of 500', async () => {
   const ids = Array.from({ length: 999 }, (_, index) => `user_${String(index).padStart(3, '0')}`);
   signUp(...ids);
   for (const half of [ids.slice(0, 500), ids.slice(500)]) await linkMany(half.slice(1));
@@ -84,8 +79,9 @@ test('reconcile() compares each user and each row once, in pages of 500', async 
   // An update moves rows to the end of the table, so that the rows of the table are not sorted by id.
   await database.pool.query(`UPDATE users SET id = id WHERE identity_provider_user_id < 'user_500'`);
   const steps = await run();
-  expect(steps.map(({ providerUsers, rows }) => providerUsers + rows)).toEqual([500, 499, 500, 500, 0]);
-  expect(steps.flatMap(({ notLinked }) => notLinked)).toEqual(['user_000', 'user_500']);
-  const links = steps.flatMap(({ notAtProvider }) => notAtProvider);
-  expect(links.map(({ identityProviderUserId }) => identityProviderUserId)).toEqual(gone);
+  expect(steps.map((step) => step.length)).toEqual([500, 499, 500, 500, 0]);
+  const idsWith = (outcome: string) =>
+    steps.flat().flatMap((result) => (result.outcome === outcome ? [result.id] : []));
+  expect(idsWith('not linked')).toEqual(['user_000', 'user_500']);
+  expect(idsWith('not at the provider')).toEqual(gone);
 });

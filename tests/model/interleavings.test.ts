@@ -45,9 +45,9 @@ vi.mock('#lib/storage/kv', () => ({
       },
     }),
 }));
-vi.mock('#lib/env', async (original) => ({
-  ...(await original<typeof import('#lib/env')>()),
-  userIdCacheSeconds: () => 600,
+vi.mock('#lib/base/env', async (original) => ({
+  ...(await original<typeof import('#lib/base/env')>()),
+  environment: () => ({ USER_ID_CACHE_TTL_SECONDS: 600 }),
 }));
 
 /**

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { memoryEngine } from '../../dev/kv/memory';
 import { startKvServer } from '../../dev/kv/server';
-import { deployMigrations } from '../../lib/migrations/deploy';
+import { deployMigrations } from '../../lib/storage/migrations';
 import { type Burst, startBurst, violationsOf } from '../harness/burst';
 import { inParallel } from '../harness/parallel';
 import { me, type ParsedResponse, tokenFor } from '../harness/requests';

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { generateSigningKeyPem } from 'clerk-emulator';
 import { afterAll, afterEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { variables } from '#lib/env';
+import { variables } from '#lib/base/env';
 import { memoryEngine } from '../../dev/kv/memory';
 import { CommandError, startKvServer } from '../../dev/kv/server';
 import { freePort } from '../../dev/system/listen';
@@ -145,7 +145,7 @@ async function runChecksHere(changes: Variables, origin?: string, handlesEvents 
   for (const name of Object.keys(variables.shape)) vi.stubEnv(name, environment[name] ?? '');
   vi.resetModules();
   const [{ log }, { closeDatabase }, { runChecks }] = await Promise.all([
-    import('#lib/log'),
+    import('#lib/base/log'),
     import('#lib/storage/database'),
     import('#lib/doctor/run-checks'),
   ]);
@@ -258,7 +258,7 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
     [
       ['failure', 'secret key', 'the Backend API does not return a key set'],
       ['failure', 'publishable key', "the instance's Frontend API does not return a key set"],
-      ['failure', 'cache', 'the response is not that of a KV store (200)'],
+      ['failure', 'cache', 'the response is not that of a KV store (SyntaxError)'],
       ['failure', 'service', 'another server responds (200, text/html)'],
     ],
     html.url,

@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest';
-import { isApi, rejectedStatus, rejection } from '#lib/http/address';
-import { log } from '#lib/log';
+import { log } from '#lib/base/log';
+import { isApi, rejectedStatus } from '#lib/http/address';
+import { rejection } from '#lib/http/rejection';
 
 test.each([
   ['/users/v1/me', true],

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { sqlStateOf, withTimeout } from '#lib/concurrency/attempts';
+import { sqlStateOf } from '#lib/base/sql-state';
+import { withTimeout } from '#lib/base/timeout';
 
 beforeEach(() => {
   vi.useFakeTimers();

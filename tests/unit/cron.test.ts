@@ -1,7 +1,7 @@
 import { NextRequest } from 'next/server';
 import { expect, test, vi } from 'vitest';
+import { log } from '#lib/base/log';
 import { cronRoute } from '#lib/http/cron';
-import { log } from '#lib/log';
 
 const SECRET = 'secret-of-the-cron-job';
 const work = vi.fn(async () => ({ handled: 1 }));

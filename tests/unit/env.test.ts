@@ -2,14 +2,14 @@ import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { databaseOptions } from '#lib/base/database-url';
 import {
-  databaseOptions,
   environment,
   environmentSchema,
   InvalidEnvironmentError,
   parseEnvironment,
   setEnvironment,
-} from '#lib/env';
+} from '#lib/base/env';
 import { BUILD_TIME_VALUES as complete } from '../harness/build';
 
 /** Returns a webhook signing secret with the given number of bytes. */

@@ -1,12 +1,12 @@
 import { NextRequest } from 'next/server';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { parseEnvironment, setEnvironment } from '#lib/env';
+import { parseEnvironment, setEnvironment } from '#lib/base/env';
+import { log } from '#lib/base/log';
 import { guard } from '#lib/guard';
 import { guardTenant } from '#lib/guard-tenant';
 import { json, type RouteHandler } from '#lib/http/route';
 import { PAGE_PATH, signVerdict, VERDICT, type Verdict } from '#lib/idp/verdict';
 import { resolveId } from '#lib/internal-id';
-import { log } from '#lib/log';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
 vi.mock('#lib/internal-id', () => ({ readId: vi.fn(), resolveId: vi.fn() }));

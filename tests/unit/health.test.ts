@@ -1,13 +1,13 @@
 import { beforeEach, expect, test, vi } from 'vitest';
-import { beginShutdown } from '#lib/concurrency/shutdown-state';
-import { log } from '#lib/log';
-import { processState } from '#lib/process-state';
+import { log } from '#lib/base/log';
+import { processState } from '#lib/base/process-state';
+import { beginShutdown } from '#lib/base/shutdown';
 import { pingDatabase } from '#lib/storage/database';
 import { withKv } from '#lib/storage/kv';
 
 vi.mock('#lib/storage/database', () => ({ pingDatabase: vi.fn() }));
 vi.mock('#lib/storage/kv', () => ({ withKv: vi.fn() }));
-vi.mock('#lib/log', () => ({ log: { info: vi.fn(), warn: vi.fn() } }));
+vi.mock('#lib/base/log', () => ({ log: { info: vi.fn(), warn: vi.fn() } }));
 
 let readiness: typeof import('#lib/health').readiness;
 let time = 1_000_000;

@@ -1,9 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { VercelKV } from '@vercel/kv';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { log } from '#lib/log';
-import { kvRequester, withKv } from '#lib/storage/kv';
+import { log } from '#lib/base/log';
+import { createKv, withKv } from '#lib/storage/kv';
 import { listen } from '../../dev/system/listen';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
@@ -28,8 +27,8 @@ stopAfterAll(server);
 
 const echo = ({ commands, response }: StoreRequest) =>
   response.end(JSON.stringify(commands.map((command) => ({ result: [command].flat().at(-1) }))));
-const kv = new VercelKV(kvRequester({ url, token: 'the-token' }, 20_000));
-const impatient = new VercelKV(kvRequester({ url, token: 'the-token' }, 50));
+const kv = createKv({ url, token: 'the-token' }, 20_000);
+const impatient = createKv({ url, token: 'the-token' }, 50);
 
 beforeEach(() => {
   respond = echo;
@@ -101,7 +100,7 @@ test('A command rejects if the store does not respond in time, or not completely
 });
 
 test('A command rejects if the connection is refused', async () => {
-  const unused = new VercelKV(kvRequester({ url: 'http://127.0.0.1:1', token: 'x' }));
+  const unused = createKv({ url: 'http://127.0.0.1:1', token: 'x' });
   await expect(unused.get('key')).rejects.toThrow('ECONNREFUSED');
 });
 

@@ -1,7 +1,7 @@
 import pino from 'pino';
 import { expect, test, vi } from 'vitest';
-import { InvalidEnvironmentError } from '#lib/env';
-import { describeError } from '#lib/errors/describe-error';
+import { describeError } from '#lib/base/describe-error';
+import { InvalidEnvironmentError } from '#lib/base/env';
 import {
   addLogFields,
   enableTelemetry,
@@ -10,7 +10,7 @@ import {
   rateLimitedWarning,
   requestIdOf,
   withLogFields,
-} from '#lib/log';
+} from '#lib/base/log';
 
 // describeError() returns the fields of an error for the log. It omits texts that may contain personal data or keys.
 test('describeError() returns the name, the code, the message and up to six stack frames of an error', () => {

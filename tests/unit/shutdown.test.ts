@@ -1,6 +1,6 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 
-const load = () => import('#lib/concurrency/shutdown-state');
+const load = () => import('#lib/base/shutdown');
 /** Removes the shutdown state, which all copies of the module in a process share. */
 const forgetState = () => Reflect.deleteProperty(globalThis, Symbol.for('identity-link.shutdown'));
 

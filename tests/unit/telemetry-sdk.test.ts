@@ -1,6 +1,6 @@
 import { context, createTraceState, diag, metrics, propagation, TraceFlags, trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { log } from '#lib/log';
+import { log } from '#lib/base/log';
 import type { SpanOutcomes, Telemetry } from '#lib/telemetry/port';
 import { startTelemetry } from '#lib/telemetry/sdk';
 import { type OtlpReceiver, startOtlpReceiver } from '../harness/dependencies/otlp-receiver';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
-import { log, withSpan } from '#lib/log';
+import { log, withSpan } from '#lib/base/log';
 import { telemetrySettings } from '#lib/telemetry/settings';
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example:4318/otlp/' };

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test, vi } from 'vitest';
-import { parseEnvironment, setEnvironment } from '#lib/env';
+import { parseEnvironment, setEnvironment } from '#lib/base/env';
+import { log, withLogFields } from '#lib/base/log';
 import { PAGE_PATH, signVerdict, VERDICT } from '#lib/idp/verdict';
-import { log, withLogFields } from '#lib/log';
 import { getActor, getTenant, getUser, requireUser } from '#lib/user';
 import { BUILD_TIME_VALUES } from '../harness/build';
 

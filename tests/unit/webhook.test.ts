@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { enableTelemetry, withLogFields } from '#lib/log';
+import { enableTelemetry, withLogFields } from '#lib/base/log';
 import { registerByIdentityProviderUserId } from '#lib/register';
 import type { Telemetry } from '#lib/telemetry/port';
 import { limitWebhookBody, receiveWebhook } from '#lib/webhook';

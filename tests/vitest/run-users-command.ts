@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import { variables } from '#lib/env';
+import { variables } from '#lib/base/env';
 import { forgetModules } from './forget-modules';
 
 /**

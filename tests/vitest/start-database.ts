@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { startPostgres } from '../../dev/postgres/server';
 import { isAlive } from '../../dev/system/processes';
-import { deployMigrations } from '../../lib/migrations/deploy';
+import { deployMigrations } from '../../lib/storage/migrations';
 import { SERVER_VARIABLE, TEMPLATE } from '../harness/dependencies/database';
 
 const PREFIX = 'identity-link-tests-';

@@ -2,8 +2,8 @@ import { afterAll, afterEach, expect } from 'vitest';
 import { validateResponse } from '../harness/openapi';
 import { watchResponses } from '../harness/requests';
 
-// Checks the responses that the request helpers of a test receive. If lib/api/openapi.json covers the path of the request, the
-// document must describe the status and the body of the response.
+// Checks the responses that the request helpers of a test receive. If lib/api/document.ts covers the path of the request, it must
+// describe the status and the body of the response.
 
 const errors = new Set<string>();
 
@@ -15,7 +15,7 @@ watchResponses((response) => {
 function expectNoErrors(): void {
   const found = [...errors];
   errors.clear();
-  expect(found, 'responses that do not match lib/api/openapi.json').toEqual([]);
+  expect(found, 'responses that do not match lib/api/document.ts').toEqual([]);
 }
 
 afterEach(expectNoErrors);

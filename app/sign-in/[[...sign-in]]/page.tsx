@@ -22,8 +22,7 @@ function ownPath(value: string | string[] | undefined): string | undefined {
 }
 
 /**
- * Renders the provider's sign-in form. After the sign-in, the form opens the page in the query parameter `redirect_url`.
- * Without this parameter, the form opens the account page.
+ * After the sign-in, the form opens the page in the query parameter `redirect_url`, and without it the account page.
  *
  * At the first step of the form, redirects a visitor who already has a session to the page in `redirect_url`. For example, a
  * browser without JavaScript submits a form after the session token has expired, and the service redirects it to the sign-in

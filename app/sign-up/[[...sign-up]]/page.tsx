@@ -8,10 +8,7 @@ export const metadata: Metadata = {
   description: 'Create an account and see its internal user id.',
 };
 
-/**
- * Renders the provider's sign-up form. After the sign-up, the form opens the page in the query parameter `redirect_url`.
- * Without this parameter, the form opens the account page.
- */
+/** After the sign-up, the form opens the page in the query parameter `redirect_url`, and without it the account page. */
 export default function SignUpPage() {
   return (
     <SignInFrame title="Sign up" size="sign-up">

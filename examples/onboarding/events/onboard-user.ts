@@ -1,4 +1,4 @@
-import { log } from '#lib/log';
+import { log } from '#lib/base/log';
 import type { HandleRow } from '#lib/tables/outbox';
 
 /**

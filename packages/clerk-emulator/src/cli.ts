@@ -72,18 +72,16 @@ async function main(): Promise<void> {
   const { options, command } = readArguments(process.argv.slice(2));
   if (options.help) return console.log(USAGE);
   if (command?.length === 0) throw new Error(`dev needs a command after --.\n${USAGE}`);
-  const [publishableKey, secretKey] = [options['publishable-key'], options['secret-key']];
-  const [webhookUrl, secret] = [options['webhook-url'], options['webhook-secret']];
-  const [dataFile, clerkJsFolder] = [options['data-file'], options['clerk-js-folder']];
+  const { 'webhook-url': webhookUrl, 'webhook-secret': secret } = options;
   const emulator = await startEmulator({
     port: parseNumber('port', options.port, isPort),
     console: { preferredPort: parseNumber('console-port', options['console-port'], isPort) },
-    ...(publishableKey === undefined ? {} : { publishableKey }),
-    ...(secretKey === undefined ? {} : { secretKey }),
+    publishableKey: options['publishable-key'],
+    secretKey: options['secret-key'],
     retryScale: parseNumber('retry-scale', options['retry-scale'], isFactor),
-    ...(webhookUrl === undefined ? {} : { webhook: { url: webhookUrl, secret } }),
-    ...(dataFile === undefined ? {} : { dataFile }),
-    ...(clerkJsFolder === undefined ? {} : { clerkJsFolder }),
+    webhook: webhookUrl === undefined ? undefined : { url: webhookUrl, secret },
+    dataFile: options['data-file'],
+    clerkJsFolder: options['clerk-js-folder'],
   });
   stopWithParent();
   const { variables, consoleUrl, url } = emulator;

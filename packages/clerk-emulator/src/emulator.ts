@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { Hono } from 'hono';
 import { cors } from 'hono/cors';
 import { methodOverride } from 'hono/method-override';
-import { backendApi } from './backend-api/routes';
+import { backendApi, backendRoutes } from './backend-api/routes';
 import { type ClerkJs, DEFAULT_CLERK_JS_FOLDER, serveClerkJs } from './clerk-js';
 import { startConsole } from './console/server';
 import { frontendApi } from './frontend-api/routes';
-import { createHttpServer, errorBody, isLoopback, requireLoopbackHost } from './http';
+import { createHttpServer, errorBody, isLoopback, type Routes, requireLoopbackHost } from './http';
 import {
   acceptPassword,
   createSession,
@@ -44,9 +44,9 @@ export interface EmulatorOptions {
    * issuer and `$`, encoded in base64. The Frontend API of a development instance recognizes a browser by a query parameter. A
    * production instance uses a cookie instead. Default: the key of a development instance.
    */
-  readonly publishableKey?: string;
+  readonly publishableKey?: string | undefined;
   /** Authenticates requests to the Backend API. Default: a new key. */
-  readonly secretKey?: string;
+  readonly secretKey?: string | undefined;
   /**
    * RSA private key in PEM. Ignored if the data file exists, because that file contains the key. Default: a new key, which
    * takes about a second to generate.
@@ -61,9 +61,9 @@ export interface EmulatorOptions {
   /** Whether a user must enter a mailed code to complete a sign-up. Default: true. */
   readonly verifyEmailAtSignUp?: boolean;
   /** File that stores all data of the emulator, including the signing key. Default: none, the data is only in memory. */
-  readonly dataFile?: string;
+  readonly dataFile?: string | undefined;
   /** Cache folder of clerk-js. Default: `node_modules/.cache/clerk-emulator` in the working directory. */
-  readonly clerkJsFolder?: string;
+  readonly clerkJsFolder?: string | undefined;
   /**
    * Starts the console, a web page of the emulator, on 127.0.0.1. Uses any free port if the preferred port is in use. Default:
    * no console.
@@ -156,9 +156,11 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     handshakes: handshakes(clock, options.handshake),
   };
   const clerkJs = serveClerkJs(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
-  const app = createApis(instance, clerkJs);
+  const backend = backendRoutes(instance);
+  const app = createApis(instance, backend, clerkJs);
   operations = listOperations(app);
-  const startedConsole = options.console && (await startConsole(instance, options.console.preferredPort));
+  const startedConsole =
+    options.console && (await startConsole(instance, backend, options.console.preferredPort));
   const server = createHttpServer(app, errorBody);
   const port = await listen(server, options.port).catch(async (error: unknown) => {
     await startedConsole?.stop();
@@ -220,7 +222,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
 }
 
 /** Routes requests to clerk-js, the Frontend API and, for all other paths, the Backend API. */
-function createApis(instance: Instance, clerkJs: ClerkJs): Hono {
+function createApis(instance: Instance, backend: Routes, clerkJs: ClerkJs): Hono {
   const app = new Hono();
   app.use(requireLoopbackHost);
   // clerk-js sends PATCH and DELETE as a POST with the parameter `_method`, because a POST does not need a CORS preflight.
@@ -240,7 +242,7 @@ function createApis(instance: Instance, clerkJs: ClerkJs): Hono {
   app.use(observe(instance));
   return app
     .route('/', frontendApi(instance))
-    .route('/', backendApi(instance))
+    .route('/', backendApi(instance, backend))
     .all('*', ({ req }) => {
       throw notEmulated(`${req.method} ${req.path}`);
     });

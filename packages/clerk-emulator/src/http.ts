@@ -1,7 +1,8 @@
 import { createServer, type Server } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
-import { type Context, Hono, type MiddlewareHandler } from 'hono';
+import { type Context, Hono, type HonoRequest, type MiddlewareHandler } from 'hono';
 import { z } from 'zod';
+import { errorCode } from './errors';
 import { ApiError, notFound } from './instance/error';
 import { newId } from './instance/ids';
 
@@ -76,6 +77,32 @@ export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown):
   throw new ApiError(422, 'form_param_format_invalid', `${name} is invalid: ${issue?.message}`, name);
 }
 
+const Page = z.object({
+  limit: z.coerce.number().int().pipe(z.number().min(1).max(500).catch(10)).default(10),
+  offset: z.coerce.number().int().min(0).default(0),
+});
+
+/**
+ * Returns the page of a list that the query requests, and the number of all rows. As at Clerk, a limit below 1 or above 500 is
+ * ignored, so the page has ten rows.
+ */
+export function pageOf<Row>(
+  { searchParams }: URL,
+  rows: readonly Row[],
+  format: (row: Row) => unknown = (row) => row,
+) {
+  const { limit, offset } = parse(Page, {
+    limit: searchParams.get('limit') ?? undefined,
+    offset: searchParams.get('offset') ?? undefined,
+  });
+  return { data: rows.slice(offset, offset + limit).map(format), total_count: rows.length };
+}
+
+/** Returns true if the query has the value for the parameter, or does not have the parameter. */
+export function isSelected({ searchParams }: URL, name: string, value: string): boolean {
+  return !searchParams.has(name) || searchParams.getAll(name).includes(value);
+}
+
 /** Returns the same routes, with `wrap` applied to each handler. */
 export function wrapHandlers<From, To>(
   routes: Readonly<Record<string, From>>,
@@ -85,8 +112,8 @@ export function wrapHandlers<From, To>(
 }
 
 /**
- * Serves the requests that `accepts` selects. A handler is synchronous and runs after the whole body of its request has arrived. Therefore, no other request
- * can change the store while the handler runs.
+ * Serves the requests that `accepts` selects. A handler is synchronous and runs after the whole body of its request has arrived.
+ * Therefore, no other request can change the store while the handler runs.
  */
 export function serve(routes: Routes, accepts: (headers: Headers) => boolean = () => true): Hono {
   const app = new Hono();
@@ -107,6 +134,8 @@ export function createHttpServer(app: Hono, formatError: (error: ApiError) => un
   });
   app.onError((error) => {
     if (error instanceof ApiError) return respond({ status: error.status, body: formatError(error) });
+    // The client has closed the connection before its whole body arrived.
+    if (errorCode(error) === 'ECONNRESET') return respond({ status: 400 });
     console.error('The emulator failed:', error);
     const message = 'The emulator failed. See its output for the cause.';
     return respond({ status: 500, body: formatError(new ApiError(500, 'internal_clerk_error', message)) });
@@ -134,8 +163,7 @@ export function readParameters(parameters: URLSearchParams): Record<string, stri
 }
 
 async function readRequest({ req }: Context): Promise<ApiRequest> {
-  const text = (await readBody(req.raw)).toString();
-  const body = parseFields(text, req.header('content-type') ?? '');
+  const body = parseFields(await readBody(req), req.header('content-type') ?? '');
   return {
     method: req.method,
     url: new URL(req.url),
@@ -146,24 +174,14 @@ async function readRequest({ req }: Context): Promise<ApiRequest> {
   };
 }
 
-const BODY_LIMIT_BYTES = 64 * 1024;
+const MAX_BODY_BYTES = 64 * 1024;
 
-/** Reads the body. Throws a 413 above 64 KiB and a 400 if the body is incomplete. */
-async function readBody({ body }: Request): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  try {
-    // Without preventCancel, `break` would cancel the body. This would close the connection before the 413 is sent.
-    for await (const chunk of body?.values({ preventCancel: true }) ?? []) {
-      length += chunk.length;
-      if (length > BODY_LIMIT_BYTES) break;
-      chunks.push(chunk);
-    }
-  } catch {
-    throw new ApiError(400, 'request_body_invalid', 'The body is incomplete.');
-  }
-  if (length > BODY_LIMIT_BYTES) throw new ApiError(413, 'request_body_too_large', 'The body is too large.');
-  return Buffer.concat(chunks);
+/** Returns the body. Throws a 413 above 64 KiB, without reading the body if its `Content-Length` says so. */
+async function readBody(req: HonoRequest): Promise<string> {
+  const declared = Number(req.header('content-length') ?? 0);
+  const text = declared > MAX_BODY_BYTES ? '' : await req.text();
+  if (Math.max(declared, Buffer.byteLength(text)) <= MAX_BODY_BYTES) return text;
+  throw new ApiError(413, 'request_body_too_large', 'The body is too large.');
 }
 
 /**

@@ -29,7 +29,7 @@ async function fakeNpm(name: string, code: string): Promise<void> {
 /** Requests a path without normalizing it and returns the status. */
 const rawStatus = async (path: string) => (await sendRequest('GET', provider.url + path)).status;
 
-test('The emulator serves the same clerk-js scripts for each requested version, and marks only files with a version in their name as immutable', async () => {
+test('Every version of clerk-js gets the same scripts, of which only those named by a version are immutable', async () => {
   for (const version of ['6', '6.34.1', '6.0.0-canary.1']) {
     const entry = await fetch(`${provider.url}/npm/@clerk/clerk-js@${version}/dist/clerk.browser.js`);
     expect(await entry.text()).toBe('script()');
@@ -40,7 +40,7 @@ test('The emulator serves the same clerk-js scripts for each requested version, 
   expect(chunk.headers.get('cache-control')).toContain('immutable');
 });
 
-test('The path of a missing file, or of a file outside the folder of the clerk-js scripts, gets a 400 or a 404', async () => {
+test('A path to a missing file or outside the folder of the clerk-js scripts gets a 400 or a 404', async () => {
   for (const path of [
     '/npm/@clerk/clerk-js@6/dist/../secret.js',
     '/npm/@clerk/clerk-js@6/dist/..%2fsecret.js',
@@ -61,7 +61,7 @@ test('A malformed request path gets a 4xx response, and the emulator keeps runni
   expect(await rawStatus('/v1/users')).toBe(401);
 });
 
-test('If the checksum of a tarball is not the pinned one, prefetchClerkJs() rejects and removes the tarball', async () => {
+test('A tarball whose checksum is not the pinned one is rejected and removed', async () => {
   const target = join(folder, 'tampered');
   await fakeNpm(
     'tampered',
@@ -71,7 +71,7 @@ test('If the checksum of a tarball is not the pinned one, prefetchClerkJs() reje
   expect(await readdir(target)).toEqual([]);
 });
 
-test('If a download fails, prefetchClerkJs() rejects with a message of one line, and the next call downloads again', async () => {
+test('A failed download has a message of one line, and the next call downloads again', async () => {
   const target = join(folder, 'offline');
   await fakeNpm(
     'offline',

@@ -1,9 +1,9 @@
 import { Webhook } from 'svix';
 import { expect, test } from 'vitest';
 import { startBrowser } from './helpers/browser';
-import { SIGNING_SECRET, startProvider } from './helpers/emulator';
+import { SIGNING_SECRET, startForTest } from './helpers/emulator';
 import { startHttpServer } from './helpers/http-server';
-import { stopAfterAll, stopAfterTest } from './helpers/stop';
+import { stopAfterAll } from './helpers/stop';
 
 const endpoint = stopAfterAll(
   await startHttpServer(async (request) => {
@@ -20,7 +20,7 @@ const newPage = await startBrowser();
 /** Opens the console of a new emulator. Its retry delays are those of Clerk, so a failed delivery stays pending. */
 async function open() {
   const webhook = { url: endpoint.url, secret: SIGNING_SECRET };
-  const emulator = stopAfterTest(await startProvider({ webhook, console: { preferredPort: 0 } }));
+  const emulator = await startForTest({ webhook, console: { preferredPort: 0 } });
   const page = await newPage(emulator.consoleUrl ?? '');
   await page.goto('/');
   await page.getByText('Live', { exact: true }).waitFor();
@@ -70,7 +70,7 @@ test('The console starts a session, copies its token, revokes it and deletes the
   await page.getByText('No users yet.').waitFor();
 });
 
-test('The console pauses deliveries, breaks their signatures, sends examples and redelivers', async () => {
+test('The console pauses, breaks, repeats and delays deliveries, sends examples and redelivers', async () => {
   const { emulator, page, deliveries } = await open();
   await page.getByRole('switch', { name: 'Pause deliveries' }).click();
   await page.getByRole('switch', { name: 'Break signatures' }).click();
@@ -87,7 +87,9 @@ test('The console pauses deliveries, breaks their signatures, sends examples and
   await deliveries.getByText('Delivered').waitFor();
   await page.getByLabel('Deliveries per event').fill('3');
   await page.getByLabel('Deliveries per event').blur();
-  await expect.poll(() => emulator.webhooks.settings.copies).toBe(3);
+  await page.getByLabel('Delay in seconds').fill('60');
+  await page.getByLabel('Delay in seconds').blur();
+  await expect.poll(() => emulator.webhooks.settings).toMatchObject({ copies: 3, delaySeconds: 60 });
 });
 
 test('The console shows hostile event data as text', async () => {
@@ -100,7 +102,7 @@ test('The console shows hostile event data as text', async () => {
   expect(await page.locator('img').count()).toBe(0);
 });
 
-test('The console reports that the emulator does not respond, and reconnects when the emulator is back', async () => {
+test('An open console reports that the emulator has stopped, and reconnects when it is back', async () => {
   const { emulator, page } = await open();
   emulator.createUser({ email: 'before@example.com' });
   await page.getByRole('heading', { name: 'before@example.com' }).waitFor();
@@ -110,7 +112,7 @@ test('The console reports that the emulator does not respond, and reconnects whe
   await page.getByRole('button', { name: 'New session' }).click();
   await page.locator('.user').getByText('Is it still running?').waitFor();
   const preferredPort = Number(new URL(emulator.consoleUrl ?? '').port);
-  stopAfterTest(await startProvider({ console: { preferredPort } }));
+  await startForTest({ console: { preferredPort } });
   await banner.waitFor({ state: 'hidden' });
   await page.getByText('No users yet.').waitFor();
 });

@@ -4,19 +4,16 @@ import { join } from 'node:path';
 import { verifyToken } from '@clerk/backend';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Emulator, EmulatorOptions } from '../src/emulator';
+import type { Emulator } from '../src/emulator';
 import { BrowserResponse, developmentBrowser } from './helpers/development-browser';
-import { SECRET_KEY, startProvider } from './helpers/emulator';
+import { SECRET_KEY, startForTest } from './helpers/emulator';
 import { CLERK_JS_FOLDER } from './helpers/folders';
 import { sendRequest } from './helpers/requests';
-import { stopAfterTest } from './helpers/stop';
 import { temporaryFolder } from './helpers/temporary-folder';
 
 const productionKey = `pk_live_${Buffer.from('clerk.local.example$').toString('base64')}`;
 const password = 'correct horse';
 const folder = temporaryFolder();
-
-const start = async (options: Partial<EmulatorOptions> = {}) => stopAfterTest(await startProvider(options));
 
 async function signedInBrowser(provider: Emulator, email: string) {
   const user = provider.createUser({ email, password });
@@ -32,7 +29,7 @@ const proxied = (key: string) => ({
 });
 
 test('A browser cannot use the sessions, sign-ins and sign-ups of another browser', async () => {
-  const provider = await start();
+  const provider = await startForTest();
   const { sessionId } = await signedInBrowser(provider, 'mine@example.com');
   const owner = await developmentBrowser(provider);
   const signIn = await owner.signIn('mine@example.com');
@@ -50,8 +47,8 @@ test('A browser cannot use the sessions, sign-ins and sign-ups of another browse
   expect(provider.store.mails.all()).toEqual([]);
 });
 
-test('The Frontend API accepts requests from a page of this machine and rejects requests from a page of any other site', async () => {
-  const provider = await start();
+test('The Frontend API accepts requests only from a page of this machine', async () => {
+  const provider = await startForTest();
   const browser = await developmentBrowser(provider);
   const from = (origin: string) => browser.call('GET', '/v1/client', {}, { origin });
   for (const origin of ['https://evil.example', 'http://localhost.evil.example', 'null']) {
@@ -65,7 +62,7 @@ test('The Frontend API accepts requests from a page of this machine and rejects 
 });
 
 test('An application that proxies the Frontend API must send the secret key of the instance', async () => {
-  const provider = await start();
+  const provider = await startForTest();
   const browser = await developmentBrowser(provider);
   const through = (key: string) =>
     browser.call('GET', '/v1/client', {}, { origin: 'https://app.example', ...proxied(key) });
@@ -73,9 +70,9 @@ test('An application that proxies the Frontend API must send the secret key of t
   expect(await through('sk_test_other')).toMatchObject({ status: 401, code: 'clerk_key_invalid' });
 });
 
-test('A handshake redirects only to a page of this machine or of the application that proxies the Frontend API. The claim azp of the new session token is the origin of that page', async () => {
-  const provider = await start();
-  const { user, browser } = await signedInBrowser(provider, 'page@example.com');
+test('A handshake redirects only to a page of this machine or of the application that proxies the Frontend API', async () => {
+  const provider = await startForTest();
+  const { browser } = await signedInBrowser(provider, 'page@example.com');
   const handshake = (redirect: string, headers = {}) =>
     fetch(
       `${provider.url}/v1/client/handshake?${new URLSearchParams({ redirect_url: redirect, __clerk_db_jwt: browser.token })}`,
@@ -93,25 +90,11 @@ test('A handshake redirects only to a page of this machine or of the application
     expect(rejected.headers.get('location')).toBeNull();
   }
   expect((await handshake('https://app.example/account', proxied(SECRET_KEY))).status).toBe(307);
-
-  const location = new URL(
-    (await handshake('http://localhost:3000/account?a=1')).headers.get('location') ?? '',
-  );
-  expect(location.origin + location.pathname).toBe('http://localhost:3000/account');
-  const token = location.searchParams.get('__clerk_handshake') ?? '';
-  const claims = z
-    .object({ handshake: z.array(z.string()) })
-    .parse(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()));
-  const cookie = claims.handshake.find((each) => each.startsWith('__session='))?.split(/[=;]/)[1] ?? '';
-  expect(await verifyToken(cookie, { jwtKey: provider.publicKeyPem })).toMatchObject({
-    sub: user.id,
-    azp: 'http://localhost:3000',
-  });
 });
 
-test('An emailed code is invalid after ten minutes, after five wrong attempts and after its first use', async () => {
+test('A mailed code is invalid after ten minutes, after five wrong attempts and after its first use', async () => {
   let time = Date.now();
-  const provider = await start({ clock: { now: () => time, after: () => () => undefined } });
+  const provider = await startForTest({ clock: { now: () => time, after: () => () => undefined } });
   const browser = await developmentBrowser(provider);
   const signUp = async (email: string) => {
     const { response } = await browser.signUp(email, password);
@@ -140,7 +123,7 @@ test('An emailed code is invalid after ten minutes, after five wrong attempts an
 });
 
 test('A changed email address in a sign-up needs a new verification', async () => {
-  const provider = await start();
+  const provider = await startForTest();
   const browser = await developmentBrowser(provider);
   const begun = await browser.call('POST', '/v1/client/sign_ups', {
     email_address: 'mine+clerk_test@example.com',
@@ -154,8 +137,8 @@ test('A changed email address in a sign-up needs a new verification', async () =
   expect(provider.store.users.all()).toEqual([]);
 });
 
-test('With verifyEmailAtSignUp: false, a sign-up completes without an emailed code', async () => {
-  const provider = await start({ verifyEmailAtSignUp: false });
+test('With verifyEmailAtSignUp: false, a sign-up completes without a mailed code', async () => {
+  const provider = await startForTest({ verifyEmailAtSignUp: false });
   const browser = await developmentBrowser(provider);
   const done = await browser.signUp('a@example.com', password);
   expect(done.response?.status).toBe('complete');
@@ -164,7 +147,7 @@ test('With verifyEmailAtSignUp: false, a sign-up completes without an emailed co
 
 test('An address with +clerk_test gets a fixed code in development and a random code in production', async () => {
   for (const fixed of [true, false]) {
-    const provider = await start(fixed ? {} : { publishableKey: productionKey });
+    const provider = await startForTest(fixed ? {} : { publishableKey: productionKey });
     const post = (path: string, cookie: string, fields: Record<string, string>) =>
       fetch(`${provider.url}${path}`, {
         method: 'POST',
@@ -183,7 +166,7 @@ test('An address with +clerk_test gets a fixed code in development and a random 
 });
 
 test('A sign-in in a browser that already has a session gets an error that contains the existing session', async () => {
-  const provider = await start();
+  const provider = await startForTest();
   const { browser, sessionId } = await signedInBrowser(provider, 'once@example.com');
   const again = await browser.signIn('once@example.com', { password });
   expect(again).toMatchObject({ status: 400, code: 'session_exists' });
@@ -191,7 +174,7 @@ test('A sign-in in a browser that already has a session gets an error that conta
 });
 
 test('A browser whose token the emulator does not know gets a new token when it signs in', async () => {
-  const provider = await start();
+  const provider = await startForTest();
   provider.createUser({ email: 'stale@example.com', password });
   const stale = await developmentBrowser(provider, 'dvb_of_a_database_that_was_deleted');
   expect((await stale.call('GET', '/v1/client')).response).toBeNull();
@@ -202,7 +185,7 @@ test('A browser whose token the emulator does not know gets a new token when it 
 });
 
 test('A production instance identifies the browser by an HttpOnly cookie', async () => {
-  const provider = await start({ publishableKey: productionKey });
+  const provider = await startForTest({ publishableKey: productionKey });
   provider.createUser({ email: 'live@example.com', password });
   const signIn = await fetch(`${provider.url}/v1/client/sign_ins`, {
     method: 'POST',
@@ -221,7 +204,7 @@ test('A production instance identifies the browser by an HttpOnly cookie', async
 });
 
 test('A native app signs in, is still signed in after its restart, and deletes the user', async () => {
-  const provider = await start();
+  const provider = await startForTest();
   const { id } = provider.createUser({ email: 'native@example.com', password });
   const { Clerk } = createRequire(import.meta.url)(join(CLERK_JS_FOLDER, 'clerk-js-6.34.1/clerk.native.js'));
   let saved = '';
@@ -259,9 +242,9 @@ test('A native app signs in, is still signed in after its restart, and deletes t
   expect(provider.store.users.all()).toEqual([]);
 });
 
-test('After a restart of the emulator, a signed-in browser is still signed in, and another browser can continue its sign-up', async () => {
+test('After a restart with the same data file, browsers stay signed in and continue their sign-ups', async () => {
   const dataFile = join(folder, 'provider.json');
-  const before = await start({ dataFile });
+  const before = await startForTest({ dataFile });
   const { browser, sessionId } = await signedInBrowser(before, 'kept@example.com');
   const other = await developmentBrowser(before);
   const begun = await other.signUp('b+clerk_test@example.com', password);
@@ -269,7 +252,7 @@ test('After a restart of the emulator, a signed-in browser is still signed in, a
   await other.call('POST', `${path}/prepare_verification`, { strategy: 'email_code' });
   await before.stop();
 
-  const after = await start({ dataFile });
+  const after = await startForTest({ dataFile });
   const kept = await developmentBrowser(after, browser.token);
   expect((await kept.call('POST', `/v1/client/sessions/${sessionId}/touch`)).status).toBe(200);
   const goneOn = await developmentBrowser(after, other.token);
@@ -278,7 +261,7 @@ test('After a restart of the emulator, a signed-in browser is still signed in, a
 });
 
 test('A Frontend API request for a feature that the emulator lacks gets an error that names the operation', async () => {
-  const provider = await start();
+  const provider = await startForTest();
   const { browser } = await signedInBrowser(provider, 'more@example.com');
   for (const [method, path] of [
     ['POST', '/v1/me/totp'],
@@ -291,24 +274,21 @@ test('A Frontend API request for a feature that the emulator lacks gets an error
   expect(byGoogle).toMatchObject({ status: 422, code: 'form_param_format_invalid' });
 });
 
-test.each(['/v1/environment', '/v1/dev_browser', '/v1/users'])(
-  'To prevent DNS rebinding, the emulator responds with 403 to a request whose Host header does not name this machine: %s',
-  async (path) => {
-    const provider = await start();
-    const { port } = new URL(provider.url);
-    const codeFor = async (host: string) => {
-      const { status, body } = await sendRequest('GET', provider.url + path, { host });
-      return [status, BrowserResponse.safeParse(body).data?.errors?.[0]?.code];
-    };
-    const foreign = [
+test('To prevent DNS rebinding, the emulator rejects a Host header that does not name this machine', async () => {
+  const { url } = await startForTest();
+  const { port } = new URL(url);
+  for (const path of ['/v1/environment', '/v1/dev_browser', '/v1/users']) {
+    for (const host of [
       'evil.example',
       `evil.example:${port}`,
       'localhost.evil.example',
       '127.0.0.1.evil.example',
       '192.168.0.1',
-    ];
-    for (const host of foreign) expect(await codeFor(host)).toEqual([403, 'host_refused']);
+    ]) {
+      const { status, body } = await sendRequest('GET', url + path, { host });
+      expect([status, body.errors[0].code], host).toEqual([403, 'host_refused']);
+    }
     for (const host of ['localhost', `localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`])
-      expect((await codeFor(host))[1]).not.toBe('host_refused');
-  },
-);
+      expect((await sendRequest('GET', url + path, { host })).status, host).not.toBe(403);
+  }
+});

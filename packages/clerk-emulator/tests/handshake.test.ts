@@ -1,11 +1,9 @@
-import { createClerkClient } from '@clerk/backend';
-import { isClerkAPIResponseError } from '@clerk/backend/errors';
 import { decodeJwt } from '@clerk/backend/jwt';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Emulator, EmulatorOptions } from '../src/emulator';
-import { SECRET_KEY, startProvider } from './helpers/emulator';
-import { stopAfterTest } from './helpers/stop';
+import type { Emulator } from '../src/emulator';
+import { clerkFor, startForTest } from './helpers/emulator';
+import { errorOf } from './helpers/requests';
 
 // A handshake is a redirect of the browser through the emulator. It gives the application new session cookies, either in a
 // token or in exchange for a nonce.
@@ -13,15 +11,18 @@ import { stopAfterTest } from './helpers/stop';
 const PAGE = 'http://localhost:3000/account';
 const PRODUCTION = { publishableKey: `pk_live_${Buffer.from('clerk.local.example$').toString('base64')}` };
 
-const start = async (options: Partial<EmulatorOptions> = {}) => stopAfterTest(await startProvider(options));
-
 /** Signs a user in. Returns a function that requests a handshake as the browser of the user. */
 function signedInBrowser(provider: Emulator) {
   const now = Date.now();
   const { id } = provider.createUser({ email: 'page@example.com' });
   const client = provider.store.clients.put({
-    ...{ id: 'client_page', token: 'dvb_page', createdAt: now, updatedAt: now },
-    ...{ signInId: null, signUpId: null, lastStrategy: null },
+    id: 'client_page',
+    token: 'dvb_page',
+    signInId: null,
+    signUpId: null,
+    lastStrategy: null,
+    createdAt: now,
+    updatedAt: now,
   });
   const session = provider.createSession(id);
   provider.store.sessions.put({ ...session, clientId: client.id });
@@ -46,18 +47,8 @@ function signedInBrowser(provider: Emulator) {
 }
 
 /** Exchanges a nonce for the cookies of its handshake, as the server of an application does with the Backend SDK. */
-const payload = ({ url }: Emulator, nonce = '', secretKey = SECRET_KEY) =>
-  createClerkClient({
-    secretKey,
-    apiUrl: url,
-    telemetry: { disabled: true },
-  }).clients.getHandshakePayload({ nonce });
-
-const errorStatus = (call: Promise<unknown>) =>
-  call.then(
-    () => undefined,
-    (error: unknown) => (isClerkAPIResponseError(error) ? error.status : error),
-  );
+const payload = (emulator: Emulator, nonce = '', secretKey?: string) =>
+  clerkFor(emulator, secretKey).clients.getHandshakePayload({ nonce });
 
 /** Returns the claims of the session token in a list of cookies. */
 function sessionClaims(cookies: readonly string[]) {
@@ -69,36 +60,36 @@ const Handshake = z.object({ handshake: z.array(z.string()) });
 const cookiesOfToken = (token = '') => Handshake.parse(decodeJwt(token).payload).handshake;
 
 test('The SDK can exchange the nonce of a handshake for the session cookies only once', async () => {
-  const provider = await start();
+  const provider = await startForTest();
   const handshake = signedInBrowser(provider);
   const { location, nonce, token } = await handshake();
   expect([location.origin + location.pathname, token]).toEqual([PAGE, undefined]);
   const { directives } = await payload(provider, nonce);
   expect(sessionClaims(directives)).toMatchObject({ azp: 'http://localhost:3000', sts: 'active' });
-  expect(await errorStatus(payload(provider, nonce))).toBe(404);
+  expect((await errorOf(payload(provider, nonce))).status).toBe(404);
 });
 
 test('The nonce of a handshake expires after a minute', async () => {
   let time = Date.now();
-  const provider = await start({ clock: { now: () => time, after: () => () => undefined } });
+  const provider = await startForTest({ clock: { now: () => time, after: () => () => undefined } });
   const handshake = signedInBrowser(provider);
   const [inTime, late] = [await handshake(), await handshake()];
   time += 59_000;
   expect((await payload(provider, inTime.nonce)).directives).not.toEqual([]);
   time += 1_000;
-  expect(await errorStatus(payload(provider, late.nonce))).toBe(404);
+  expect((await errorOf(payload(provider, late.nonce))).status).toBe(404);
 });
 
-test('The nonce of a handshake is valid only at the instance that created it, and only with the secret key of that instance', async () => {
-  const [provider, other] = [await start(), await start()];
+test('The nonce of a handshake is valid only at its own instance and with its secret key', async () => {
+  const [provider, other] = [await startForTest(), await startForTest()];
   const { nonce } = await signedInBrowser(provider)();
-  expect(await errorStatus(payload(other, nonce))).toBe(404);
-  expect(await errorStatus(payload(provider, nonce, 'sk_test_another'))).toBe(401);
+  expect((await errorOf(payload(other, nonce))).status).toBe(404);
+  expect((await errorOf(payload(provider, nonce, 'sk_test_another'))).status).toBe(401);
   expect((await payload(provider, nonce)).directives).not.toEqual([]);
 });
 
-test('A production instance passes the nonce or token of a handshake in a cookie. The cookies of the handshake include a Set-Cookie directive that deletes this cookie', async () => {
-  const provider = await start(PRODUCTION);
+test('A production instance passes a handshake in a cookie, which the cookies of the handshake delete', async () => {
+  const provider = await startForTest(PRODUCTION);
   const handshake = signedInBrowser(provider);
   const byNonce = await handshake();
   expect(byNonce.location.href).toBe(PAGE);
@@ -111,8 +102,8 @@ test('A production instance passes the nonce or token of a handshake in a cookie
   expect(cookiesOfToken(byToken.token)).toContain('__clerk_handshake=; Path=/; Max-Age=0');
 });
 
-test('A handshake uses a token if the SDK does not request a nonce or is too old for it, or if the instance does not support nonces', async () => {
-  const provider = await start();
+test('A handshake uses a token unless both the SDK and the instance support nonces', async () => {
+  const provider = await startForTest();
   const handshake = signedInBrowser(provider);
   const unrequested = await handshake({});
   const old = await handshake({ format: 'nonce', __clerk_api_version: '2025-04-10' });
@@ -124,8 +115,8 @@ test('A handshake uses a token if the SDK does not request a nonce or is too old
   }
 });
 
-test('If the handshake option azp is false, the session token of a handshake lacks the claim azp, but a renewed session token has it', async () => {
-  const provider = await start({ handshake: { azp: false } });
+test('With the handshake option azp: false, only a renewed session token has the claim azp', async () => {
+  const provider = await startForTest({ handshake: { azp: false } });
   const handshake = signedInBrowser(provider);
   const { directives } = await payload(provider, (await handshake()).nonce);
   const claims = sessionClaims(directives);

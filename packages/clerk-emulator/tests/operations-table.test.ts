@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { startProvider } from './helpers/emulator';
-import { stopAfterTest } from './helpers/stop';
+import { startForTest } from './helpers/emulator';
 
 const TABLE = /(<!-- operations -->\n)[\s\S]*(<!-- end -->)/;
 
@@ -18,7 +17,7 @@ function operationsTable(operations: readonly string[]): string {
 }
 
 test('The table of operations in the README is up to date (`--update` writes it)', async () => {
-  const { operations } = stopAfterTest(await startProvider());
+  const { operations } = await startForTest();
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
   expect(readme).toMatch(TABLE);
   const updated = readme.replace(TABLE, (_, start, end) => `${start}${operationsTable(operations)}${end}`);

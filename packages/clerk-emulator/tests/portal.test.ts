@@ -27,7 +27,7 @@ async function signIn(page: Page, email: string, password = PASSWORD): Promise<v
   await page.waitForURL('/protected');
 }
 
-test('A user signs up on the portal and returns to the application, and a sign-out there signs out every tab', async () => {
+test('A user signs up on the portal and returns to the application, whose sign-out signs out every tab', async () => {
   emulator.createUser({ email: 'taken@example.com' });
   const page = await newPage(application.url);
   await page.goto('/protected');
@@ -54,7 +54,7 @@ test('A user signs up on the portal and returns to the application, and a sign-o
   expect(await text(page, 'server')).toBe('signed out');
 });
 
-test('The sign-in page rejects an unknown account and a wrong password, and resets a forgotten password with a mailed code', async () => {
+test('The sign-in page rejects wrong credentials, and resets a forgotten password with a mailed code', async () => {
   const { id } = emulator.createUser({ email: 'forgot@example.com', password: 'the old password' });
   const elsewhere = emulator.createSession(id);
   const page = await newPage(application.url);

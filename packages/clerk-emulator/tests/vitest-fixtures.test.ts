@@ -21,7 +21,7 @@ test('The fixture signedInAs creates a user of the emulator and returns a valid 
   tokens.push(token);
 });
 
-test('The tests of a file share the emulator of the Vitest fixtures, and each signedInAs call creates another user', async ({
+test('The tests of a file share the emulator of the fixtures, and each signedInAs creates another user', async ({
   emulator,
   signedInAs,
 }) => {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { EmulatorOptions } from '../src/emulator';
 import { manualClock } from '../src/testing/manual-clock';
-import { startProvider } from './helpers/emulator';
+import { startForTest } from './helpers/emulator';
 import { startHttpServer } from './helpers/http-server';
 import { stopAfterTest } from './helpers/stop';
 import { temporaryFolder } from './helpers/temporary-folder';
@@ -31,8 +31,8 @@ async function receiver(...statuses: number[]) {
   return { url: `${stopAfterTest(server).url}/hook`, received };
 }
 
-const start = async (url: string, options: Partial<EmulatorOptions> = {}) =>
-  stopAfterTest(await startProvider({ webhook: { url, secret: oldSecret }, retryScale: 0, ...options }));
+const start = (url: string, options: Partial<EmulatorOptions> = {}) =>
+  startForTest({ webhook: { url, secret: oldSecret }, retryScale: 0, ...options });
 
 function verifies(secret: string, { headers, body }: Received): boolean {
   try {
@@ -43,7 +43,7 @@ function verifies(secret: string, { headers, body }: Received): boolean {
   }
 }
 
-test('The emulator sends a signed event when a user is created or deleted, and when a session is created or revoked', async () => {
+test('The emulator sends a signed event for a created or deleted user and for a created or revoked session', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   const user = provider.createUser({ email: 'ada@example.com', firstName: 'Ada' });
@@ -68,7 +68,7 @@ test('The emulator sends a signed event when a user is created or deleted, and w
   });
 });
 
-test('The emulator attempts a failing delivery eight times, with the same id and body and at the intervals that Clerk uses', async () => {
+test('A failing delivery is attempted eight times at the intervals of Clerk, with the same id and body', async () => {
   const { url, received } = await receiver(...Array.from({ length: 8 }, (_, index) => 500 + index));
   const clock = manualClock();
   const provider = await start(url, { clock, retryScale: 1 });
@@ -90,7 +90,7 @@ test('The emulator attempts a failing delivery eight times, with the same id and
   expect(new Set(received.map(({ headers }) => headers['svix-timestamp'])).size).toBe(8);
 });
 
-test('A delivery attempt that gets a redirect fails, does not follow the redirect and records the first 1,024 bytes of the response body', async () => {
+test('A delivery attempt fails at a redirect, and records the first 1,024 bytes of the response', async () => {
   const { url, received } = await receiver(302, 200);
   const provider = await start(url);
   const delivery = await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);
@@ -144,7 +144,7 @@ test('An event that is created while no endpoint is set is delivered once an end
   expect(received).toHaveLength(1);
 });
 
-test('webhooks.redeliver() sends an event again with the same id and body, and throws for an unknown id', async () => {
+test('A redelivery has the same id and body, and an unknown event cannot be redelivered', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   const { id } = await provider.webhooks.settled(provider.webhooks.send('a.b', { n: 1 }).id);
@@ -156,7 +156,7 @@ test('webhooks.redeliver() sends an event again with the same id and body, and t
   expect(() => provider.webhooks.redeliver('msg_unknown')).toThrow('msg_unknown');
 });
 
-test('An event stays pending if webhooks.redeliver() is called during an attempt', async () => {
+test('An event that is redelivered during an attempt stays pending', async () => {
   const responses: ((response: Response) => void)[] = [];
   const server = await startHttpServer(() => new Promise<Response>((resolve) => responses.push(resolve)));
   const provider = await start(stopAfterTest(server).url);
@@ -207,7 +207,23 @@ test('The setting signatureBroken makes webhook signatures invalid until it is u
   expect(received.map((delivery) => verifies(oldSecret, delivery))).toEqual([false, true]);
 });
 
-test('If the endpoint has a new and an old signing secret, a delivery can be verified with either secret', async () => {
+test('The setting copies repeats a delivery with the same id', async () => {
+  const { url, received } = await receiver();
+  const provider = await start(url);
+  provider.webhooks.configure({ copies: 2 });
+  const { id } = await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);
+  expect(received.map(({ headers }) => headers['svix-id'])).toEqual([id, id]);
+});
+
+test('The setting delaySeconds delays the first attempt of an event', async () => {
+  const clock = manualClock();
+  const provider = await start('http://localhost:1', { clock });
+  provider.webhooks.configure({ delaySeconds: 3600 });
+  provider.webhooks.send('a.b', {});
+  expect(clock.advance()).toBe(3_600_000);
+});
+
+test('While an endpoint has two signing secrets, a delivery can be verified with either', async () => {
   const { url, received } = await receiver();
   const provider = await start(url);
   for (const secrets of [[oldSecret], [newSecret, oldSecret], [newSecret]]) {
@@ -228,21 +244,17 @@ test('The emulator keeps the latest 1,000 finished deliveries', async () => {
   expect(types.at(-1)).toBe('n.1000');
 });
 
-test('After a restart with the same data file, the emulator sends pending deliveries and has the same users, sessions and key for session tokens', async () => {
+test('After a restart with the same data file, the emulator sends the pending deliveries', async () => {
   const dataFile = join(folder, 'sub', 'provider.json');
   const { url, received } = await receiver();
 
   const before = await start(url, { dataFile });
   before.webhooks.pause();
-  const user = before.createUser({ email: 'kept@example.com', password: 'correct horse' });
-  const session = before.createSession(user.id);
+  before.webhooks.send('a.b', {});
   await before.stop();
   expect(received).toEqual([]);
 
   const after = await start(url, { dataFile });
   await after.webhooks.idle();
-  expect(received).toHaveLength(2);
-  expect(after.publicKeyPem).toBe(before.publicKeyPem);
-  expect(after.store.users.all()).toEqual(before.store.users.all());
-  expect(after.store.sessions.get(session.id)).toEqual(session);
+  expect(received).toHaveLength(1);
 });

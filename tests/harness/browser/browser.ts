@@ -106,18 +106,15 @@ export async function expiredSessionCookies(page: Page, { url, idp }: Pick<TestS
     .map((cookie) => ({ ...cookie, value: expired(cookie.value) }));
 }
 
-/**
- * Returns the values that /account shows: the user's id at the identity provider, the internal user id, and where the service
- * found the internal id (for example in the cache).
- */
-export async function shownLink(page: Page) {
-  const value = (term: string) => page.locator(`dt:text-is("${term}") + dd`);
-  return {
-    identityProviderUserId: await value('Identity-provider user id').locator('code').innerText(),
-    userId: await value('Internal user id').locator('code').innerText(),
-    origin: await value('Source').locator('strong').innerText(),
-  };
-}
+/** Returns the id that /account shows under a name. */
+export const shownId = (page: Page, name: string): Promise<string> =>
+  page.locator(`dt:text-is("${name}") + dd code`).innerText();
+
+/** Returns both ids of the user that /account shows. */
+export const shownLink = async (page: Page) => ({
+  identityProviderUserId: await shownId(page, 'Identity-provider user id'),
+  userId: await shownId(page, 'Internal user id'),
+});
 
 const AxeResult = z.object({
   violations: z.array(z.object({ id: z.string(), nodes: z.array(z.object({ html: z.string() })) })),

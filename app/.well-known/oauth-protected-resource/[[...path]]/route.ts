@@ -1,4 +1,4 @@
-import { environment } from '#lib/env';
+import { environment } from '#lib/base/env';
 import { metadataUrl } from '#lib/guard-oauth';
 import { HttpError } from '#lib/http/error';
 import { route } from '#lib/http/route';

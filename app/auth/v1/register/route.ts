@@ -1,9 +1,9 @@
 import { RegisterUserRequest } from '#lib/api/input';
+import { addLogFields } from '#lib/base/log';
 import { guard } from '#lib/guard';
 import { readJson } from '#lib/http/body';
 import { HttpError } from '#lib/http/error';
 import { json } from '#lib/http/route';
-import { addLogFields } from '#lib/log';
 import { outcomeOf, registerByIdentityProviderUserId } from '#lib/register';
 
 /**

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
-import { withTimeout } from '../concurrency/attempts';
-import { describeError } from '../errors/describe-error';
-import { log } from '../log';
+import { describeError } from '../base/describe-error';
+import { log } from '../base/log';
+import { withTimeout } from '../base/timeout';
 import { database } from '../storage/database';
 
 const Row = z.object({ id: z.guid(), kind: z.string(), userId: z.guid(), attempts: z.int() });

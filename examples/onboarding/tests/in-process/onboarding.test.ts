@@ -9,6 +9,7 @@ import { createTestDatabase } from '../harness/dependencies/database';
 import { cacheKey } from '../harness/dependencies/kv';
 import { lockInserts, lockRow } from '../harness/dependencies/row-lock';
 import { importAsProcess, startInProcess } from '../harness/in-process';
+import { countOutcomes } from '../harness/outcomes';
 import { stubProviderUsers } from '../harness/provider-users';
 import { HOOK, signatureHeaders, userCreated } from '../harness/requests';
 
@@ -30,7 +31,7 @@ const loadRoutes = () =>
     register: (await import('../../app/auth/v1/register/route')).POST,
     webhook: (await import('../../app/webhooks/idp/v1/user-created/route')).POST,
     outbox: (await import('../../app/cron/v1/outbox/route')).GET,
-    log: (await import('#lib/log')).log,
+    log: (await import('#lib/base/log')).log,
   }));
 const routes = await loadRoutes();
 const { backfill, closeDatabase } = await importAsProcess(async () => ({
@@ -116,9 +117,8 @@ test('50 first requests, 10 deliveries and 10 register calls for a user in three
 test('A repeated backfill of 500 users creates one workspace and one outbox row for each user', async () => {
   const provider = stubProviderUsers();
   provider.users = Array.from({ length: 500 }, (_, index) => ({ id: `user_${index}`, createdAt: index }));
-  for (const linked of [500, 0])
-    for await (const step of backfill({ retryOptions: { seconds: 5 } }))
-      expect(step).toMatchObject({ linked });
+  for (const outcome of ['linked', 'already linked'])
+    expect(await countOutcomes(backfill({ retryOptions: { seconds: 5 } }))).toEqual({ [outcome]: 500 });
   provider.restore();
   expect(await counts()).toEqual({ users: 500, owners: 500, workspaces: 500, outbox: 500 });
 });

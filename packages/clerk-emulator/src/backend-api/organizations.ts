@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parse, type Routes } from '../http';
+import { isSelected, pageOf, parse, type Routes } from '../http';
 import { EmailAddress, requireUser } from '../instance/accounts';
 import type { Membership, Organization } from '../instance/data';
 import { notFound } from '../instance/error';
@@ -24,7 +24,6 @@ import {
   updateOrganization,
 } from '../instance/organizations';
 import { changedMetadata, Metadata, mergedMetadata } from './metadata';
-import { listOf } from './page';
 
 const Fields = {
   slug: z.string().min(1).nullish(),
@@ -75,7 +74,7 @@ export function organizationRoutes(instance: Instance): Routes {
             [each.id, each.name, each.slug].some((text) => text.toLowerCase().includes(query)) &&
             (users.length === 0 || membersOf(instance, each).some(({ userId }) => users.includes(userId))),
         );
-      return listOf(url, selected.reverse(), (each) => organizationResource(instance, each));
+      return { body: pageOf(url, selected.reverse(), (each) => organizationResource(instance, each)) };
     },
     'GET /v1/organizations/:id': ({ id }) => shown(find(id)),
     'PATCH /v1/organizations/:id': ({ id, body }) => {
@@ -90,12 +89,10 @@ export function organizationRoutes(instance: Instance): Routes {
       return { body: deletedResource(organization.id, 'organization') };
     },
     'GET /v1/organizations/:id/memberships': ({ id, url }) => {
-      const wanted = (name: string, value: string) =>
-        !url.searchParams.has(name) || url.searchParams.getAll(name).includes(value);
       const members = membersOf(instance, find(id)).filter(
-        ({ role, userId }) => wanted('role', role) && wanted('user_id', userId),
+        ({ role, userId }) => isSelected(url, 'role', role) && isSelected(url, 'user_id', userId),
       );
-      return listOf(url, members, member);
+      return { body: pageOf(url, members, member) };
     },
     'POST /v1/organizations/:id/memberships': ({ id, body }) => {
       const { user_id, role } = parse(AddMember, body);
@@ -123,14 +120,10 @@ export function organizationRoutes(instance: Instance): Routes {
     },
     'GET /v1/organizations/:id/invitations': ({ id, url }) => {
       const organization = find(id);
-      const [...statuses] = url.searchParams.getAll('status');
       const invitations = organizationInvitations
         .all()
-        .filter(
-          ({ organizationId, status }) =>
-            organizationId === organization.id && (statuses.length === 0 || statuses.includes(status)),
-        );
-      return listOf(url, invitations.reverse(), (each) => invitationResource(instance, each));
+        .filter((each) => each.organizationId === organization.id && isSelected(url, 'status', each.status));
+      return { body: pageOf(url, invitations.reverse(), (each) => invitationResource(instance, each)) };
     },
     'POST /v1/organizations/:id/invitations/:otherId/revoke': ({ id, otherId }) => {
       const invitation = organizationInvitations.get(otherId);

@@ -1,5 +1,5 @@
 import { Hono } from 'hono';
-import { serve } from '../http';
+import { type Routes, serve } from '../http';
 import { ApiError } from '../instance/error';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { jwks } from '../instance/tokens';
@@ -9,9 +9,9 @@ import { sessionRoutes } from './sessions';
 import { ticketRoutes } from './tickets';
 import { userRoutes } from './users';
 
-/** Returns the Backend API. Every request must contain the secret key. */
-export function backendApi(instance: Instance): Hono {
-  const routes = {
+/** Returns the operations of the Backend API. */
+export function backendRoutes(instance: Instance): Routes {
+  return {
     'GET /v1/jwks': () => ({ body: jwks(instance.signingKey) }),
     ...userRoutes(instance),
     ...sessionRoutes(instance),
@@ -19,6 +19,10 @@ export function backendApi(instance: Instance): Hono {
     ...handshakeRoutes(instance),
     ...ticketRoutes(instance),
   };
+}
+
+/** Serves operations to requests that contain the secret key. */
+export function backendApi(instance: Instance, routes: Routes): Hono {
   return new Hono()
     .use(({ req }, next) => {
       requireSecretKey(instance, req.header('authorization'));

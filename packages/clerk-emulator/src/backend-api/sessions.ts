@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parse, type Routes } from '../http';
+import { isSelected, pageOf, parse, type Routes } from '../http';
 import {
   activeSession,
   createSession,
@@ -8,12 +8,10 @@ import {
   requireSession,
   requireUser,
 } from '../instance/accounts';
-import type { Session } from '../instance/data';
 import { notFound } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { sessionResource } from '../instance/resources';
-import { Page } from './page';
 
 const CreateSession = z.strictObject({
   user_id: z.string(),
@@ -35,14 +33,16 @@ export function sessionRoutes(instance: Instance): Routes {
       return { body: sessionResource(createSession(instance, user, newId('client'), organizationId)) };
     },
     'GET /v1/sessions': ({ url }) => {
-      const query = url.searchParams;
-      const { limit, offset } = parse(Page, Object.fromEntries(query));
-      const sessions = store.sessions.all().filter((session) => isSelected(session, query));
-      const page = sessions
-        .reverse()
-        .slice(offset, offset + limit)
-        .map(sessionResource);
-      return { body: query.has('paginated') ? { data: page, total_count: sessions.length } : page };
+      const sessions = store.sessions
+        .all()
+        .filter(
+          ({ userId, clientId, status }) =>
+            isSelected(url, 'user_id', userId) &&
+            isSelected(url, 'client_id', clientId) &&
+            isSelected(url, 'status', status),
+        );
+      const page = pageOf(url, sessions.reverse(), sessionResource);
+      return { body: url.searchParams.has('paginated') ? page : page.data };
     },
     'GET /v1/sessions/:id': ({ id }) => ({ body: sessionResource(requireSession(instance, id)) }),
     'POST /v1/sessions/:id/revoke': ({ id }) => {
@@ -57,11 +57,4 @@ export function sessionRoutes(instance: Instance): Routes {
       return { body: { object: 'token', jwt } };
     },
   };
-}
-
-function isSelected(session: Session, query: URLSearchParams): boolean {
-  const fits = (name: string, value: string) => !query.has(name) || query.getAll(name).includes(value);
-  return (
-    fits('user_id', session.userId) && fits('client_id', session.clientId) && fits('status', session.status)
-  );
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parse, type Routes, readParameters } from '../http';
+import { pageOf, parse, type Routes, readParameters } from '../http';
 import {
   acceptPassword,
   createUser,
@@ -17,7 +17,6 @@ import { membershipsOf } from '../instance/organizations';
 import { hashPassword, importDigest, passwordMatches } from '../instance/passwords';
 import { deletedUserResource, userResource } from '../instance/resources';
 import { changedMetadata, MetadataChange, mergedMetadata } from './metadata';
-import { listOf, Page } from './page';
 
 /** The values of `password_hasher`. */
 const Hasher = z.enum([
@@ -51,14 +50,19 @@ const UserFields = {
   created_at: z.iso.datetime({ offset: true }).nullish(),
   ...MetadataChange.shape,
   // The emulator accepts and ignores the other fields of Clerk.
-  ...Object.fromEntries(
-    [
-      ...['backup_codes', 'bypass_client_trust', 'create_organization_enabled', 'locale'],
-      ...['create_organizations_limit', 'delete_self_enabled', 'legal_accepted_at', 'skip_legal_checks'],
-      ...['totp_secret', 'email_address_identification_status', 'phone_number_identification_status'],
-      ...['notify_primary_email_address_changed', 'sign_out_of_other_sessions'],
-    ].map((name) => [name, z.unknown().optional()]),
-  ),
+  backup_codes: z.unknown().optional(),
+  bypass_client_trust: z.unknown().optional(),
+  create_organization_enabled: z.unknown().optional(),
+  create_organizations_limit: z.unknown().optional(),
+  delete_self_enabled: z.unknown().optional(),
+  email_address_identification_status: z.unknown().optional(),
+  legal_accepted_at: z.unknown().optional(),
+  locale: z.unknown().optional(),
+  notify_primary_email_address_changed: z.unknown().optional(),
+  phone_number_identification_status: z.unknown().optional(),
+  sign_out_of_other_sessions: z.unknown().optional(),
+  skip_legal_checks: z.unknown().optional(),
+  totp_secret: z.unknown().optional(),
 };
 const CreateUser = z
   .strictObject({
@@ -96,8 +100,8 @@ const Selection = {
 const CountUsers = z.strictObject(Selection);
 const ListUsers = z.strictObject({
   ...Selection,
-  limit: first(Page.shape.limit),
-  offset: first(Page.shape.offset),
+  limit: z.unknown().optional(),
+  offset: z.unknown().optional(),
   order_by: first(z.string().default('-created_at')),
 });
 type Selection = z.output<typeof CountUsers>;
@@ -137,20 +141,19 @@ export function userRoutes(instance: Instance): Routes {
       return { body: userResource(createUser(instance, user)) };
     },
     'GET /v1/users': ({ url }) => {
-      const query = parse(ListUsers, readParameters(url.searchParams));
-      const { limit, offset, order_by, ...selection } = query;
+      const { order_by, ...selection } = parse(ListUsers, readParameters(url.searchParams));
       const users = sortedUsers(selectedUsers(instance, selection), order_by);
-      return { body: users.slice(offset, offset + limit).map(userResource) };
+      return { body: pageOf(url, users, userResource).data };
     },
     'GET /v1/users/count': ({ url }) => {
       const query = parse(CountUsers, readParameters(url.searchParams));
       return { body: { object: 'total_count', total_count: selectedUsers(instance, query).length } };
     },
     'GET /v1/users/:id': ({ id }) => ({ body: userResource(requireUser(instance, id)) }),
-    'GET /v1/users/:id/organization_memberships': ({ id, url }) =>
-      listOf(url, membershipsOf(instance, requireUser(instance, id)), (membership) =>
-        membershipResource(instance, membership),
-      ),
+    'GET /v1/users/:id/organization_memberships': ({ id, url }) => {
+      const memberships = membershipsOf(instance, requireUser(instance, id));
+      return { body: pageOf(url, memberships, (membership) => membershipResource(instance, membership)) };
+    },
     // Returns the webhook deliveries of `user.*` events about a user. Clerk does not have this operation.
     'GET /v1/users/:id/deliveries': ({ id }) => {
       requireUser(instance, id);
@@ -230,19 +233,13 @@ function selectedUsers(instance: Instance, selection: Selection): User[] {
   const matches = (values: readonly (string | null)[], selected: readonly string[]) =>
     selected.length === 0 || values.some((value) => value !== null && selected.includes(value));
   return selectById(instance, selection.user_id).filter((user) => {
-    const [emails, phones] = [user.emails, user.phones].map((all) => all.map(({ value }) => value));
-    const texts = [
-      user.id,
-      ...(emails ?? []),
-      ...(phones ?? []),
-      user.username,
-      user.firstName,
-      user.lastName,
-    ];
+    const emails = user.emails.map(({ value }) => value);
+    const phones = user.phones.map(({ value }) => value);
+    const texts = [user.id, ...emails, ...phones, user.username, user.firstName, user.lastName];
     return (
       (after === undefined || user.createdAt > after) &&
-      matches(emails ?? [], wanted) &&
-      matches(phones ?? [], selection.phone_number) &&
+      matches(emails, wanted) &&
+      matches(phones, selection.phone_number) &&
       matches([user.username], selection.username) &&
       matches([user.externalId], selection.external_id) &&
       (selection.organization_id.length === 0 ||

@@ -1,82 +1,48 @@
-import type { Membership, Organization, Session, User } from '../instance/data';
+import { z } from 'zod';
+import { createSession, createUser, deleteUser, updateUser } from '../instance/accounts';
+import { dataSchema } from '../instance/data';
 import { notFound } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
-import { membershipResource, organizationResource } from '../instance/organization-resources';
-import { ADMIN, deletedResource } from '../instance/organizations';
-import { deletedUserResource, sessionEventResource, userResource } from '../instance/resources';
+import {
+  createOrganization,
+  deleteOrganization,
+  membersOf,
+  updateMember,
+  updateOrganization,
+} from '../instance/organizations';
+import { startWebhooks } from '../instance/webhooks';
 
-/** Returns example data for a type of event. Its user does not exist. Throws a 404 for a type without an example. */
-export function exampleEventData(instance: Instance, type: string): Record<string, unknown> {
-  const now = instance.clock.now();
-  const email = 'example@example.com';
-  const user: User = {
-    id: newId('user'),
-    email,
-    emails: [{ id: newId('idn'), value: email }],
-    phones: [],
-    wallets: [],
-    username: null,
+const Event = z.object({ data: z.record(z.string(), z.unknown()) });
+
+/**
+ * Returns example data for a type of event. Its user does not exist. The data is that of an event which an instance with empty
+ * tables sends. Throws a 404 for a type without an example.
+ */
+export function exampleEventData(real: Instance, type: string): Record<string, unknown> {
+  const { version, signingKeyPem } = real.store;
+  const store = { ...real.store, ...dataSchema(() => {}).parse({ version, signingKeyPem }) };
+  const webhooks = startWebhooks({
+    store,
+    clock: real.clock,
+    endpoint: undefined,
+    retryScale: 1,
+    instanceId: real.signingKey.kid,
+  });
+  const instance = { ...real, store, webhooks };
+  const user = createUser(instance, {
+    emails: ['example@example.com'],
     firstName: 'Example',
     lastName: 'Example',
-    externalId: null,
-    password: null,
-    passwordUpdatedAt: null,
-    publicMetadata: {},
-    privateMetadata: {},
-    unsafeMetadata: {},
-    lastSignInAt: null,
-    banned: false,
-    locked: false,
-    createdAt: now,
-    updatedAt: now,
-  };
-  const session: Session = {
-    id: newId('sess'),
-    userId: user.id,
-    clientId: newId('client'),
-    organizationId: null,
-    status: 'active',
-    lastActiveAt: now,
-    expireAt: now,
-    createdAt: now,
-    updatedAt: now,
-  };
-  const organization: Organization = {
-    id: newId('org'),
-    name: 'Example',
-    slug: 'example',
-    createdBy: user.id,
-    maxMemberships: 5,
-    publicMetadata: {},
-    privateMetadata: {},
-    createdAt: now,
-    updatedAt: now,
-  };
-  const membership: Membership = {
-    id: newId('orgmem'),
-    organizationId: organization.id,
-    userId: user.id,
-    role: ADMIN,
-    publicMetadata: {},
-    privateMetadata: {},
-    createdAt: now,
-    updatedAt: now,
-  };
-  const parts = { user, organization };
-  const examples = new Map([
-    ['organization.created', organizationResource(instance, organization)],
-    ['organization.updated', organizationResource(instance, organization)],
-    ['organization.deleted', deletedResource(organization.id, 'organization')],
-    ['organizationMembership.created', membershipResource(instance, membership, parts)],
-    ['organizationMembership.updated', membershipResource(instance, membership, parts)],
-    ['organizationMembership.deleted', membershipResource(instance, membership, parts)],
-    ['user.created', userResource(user)],
-    ['user.updated', userResource(user)],
-    ['user.deleted', deletedUserResource(user)],
-    ['session.created', sessionEventResource(session, user)],
-  ]);
-  const example = examples.get(type);
-  if (example === undefined) throw notFound(`An example of ${type}`);
-  return example;
+  });
+  createSession(instance, user, newId('client'));
+  updateUser(instance, user, {});
+  const organization = createOrganization(instance, { name: 'Example', creator: user });
+  updateOrganization(instance, organization, {});
+  for (const membership of membersOf(instance, organization)) updateMember(instance, membership, {});
+  deleteOrganization(instance, organization);
+  deleteUser(instance, user);
+  const event = webhooks.list().find((each) => each.type === type);
+  if (event === undefined) throw notFound(`An example of ${type}`);
+  return Event.parse(JSON.parse(event.body)).data;
 }

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { serveStatic } from '@hono/node-server/serve-static';
 import { Hono, type MiddlewareHandler } from 'hono';
-import { createHttpServer, requireLoopbackHost, serve } from '../http';
+import { createHttpServer, type Routes, requireLoopbackHost, serve } from '../http';
 import { ApiError } from '../instance/error';
 import type { Instance } from '../instance/instance';
 import { close, listen } from '../listen';
@@ -47,16 +47,20 @@ const SECURITY_HEADERS = {
 /**
  * Starts the console on 127.0.0.1, on any free port if the preferred port is in use. The console requires no sign-in.
  * Instead, it accepts only requests whose `Host` header names this machine. This prevents DNS rebinding. It accepts
- * changes only from its own page. Rejects if no port is free.
+ * changes only from its own page, which also calls the operations of the Backend API. Rejects if no port is free.
  */
-export async function startConsole(instance: Instance, preferredPort: number): Promise<Console> {
+export async function startConsole(
+  instance: Instance,
+  backendApi: Routes,
+  preferredPort: number,
+): Promise<Console> {
   const app = new Hono()
     .use(withSecurityHeaders, requireLoopbackHost, requireSameOrigin)
     .get('/api/state', (context) => streamState(instance, context))
     .get('/preact.js', serveStatic({ root: fileURLToPath(PREACT_FOLDER), path: 'standalone.module.js' }))
     .get('*', serveStatic({ root: PAGE_FOLDER }))
     .use(requireOwnPage)
-    .route('/', serve(consoleRoutes(instance)));
+    .route('/', serve({ ...backendApi, ...consoleRoutes(instance) }));
   const server = createHttpServer(app, ({ message, parameter }) => ({ message, parameter }));
   server.requestTimeout = 10_000;
   const port = await listen(server, preferredPort).catch(() => listen(server));

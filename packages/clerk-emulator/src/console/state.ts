@@ -8,7 +8,7 @@ import type { DeliverySettings } from '../instance/webhooks';
 /** A user on the page, with the sessions of the user but without the password hash and the metadata. */
 export type UserRow = Pick<User, 'id' | 'email' | 'createdAt'> & {
   readonly hasPassword: boolean;
-  readonly sessions: readonly Pick<Session, 'id' | 'status' | 'createdAt'>[];
+  readonly sessions: readonly Session[];
 };
 
 /** The state that the page shows. Each list has the newest rows, newest first. */
@@ -29,20 +29,12 @@ const GATHER_MILLISECONDS = 100;
 const newest = <Row>(rows: readonly Row[]) => rows.slice(-SHOWN_ROWS).reverse();
 
 function readState({ store, webhooks, requests }: Instance): State {
-  const [mails, users, deliveries] = [store.mails.all(), store.users.all(), webhooks.list()];
+  const mails = store.mails.all();
+  const users = store.users.all();
+  const deliveries = webhooks.list();
   const logged = requests.all();
-  const sessionsOf = (id: string) =>
-    newest(store.sessions.all().filter(({ userId }) => userId === id)).map(({ id, status, createdAt }) => ({
-      id,
-      status,
-      createdAt,
-    }));
   return {
-    endpoint: {
-      ...webhooks.settings,
-      url: webhooks.endpoint?.url ?? null,
-      paused: webhooks.paused,
-    },
+    endpoint: { ...webhooks.settings, url: webhooks.endpoint?.url ?? null, paused: webhooks.paused },
     counts: {
       mails: mails.length,
       users: users.length,
@@ -51,8 +43,11 @@ function readState({ store, webhooks, requests }: Instance): State {
     },
     mails: newest(mails),
     users: newest(users).map(({ id, email, createdAt, password }) => ({
-      ...{ id, email, createdAt, hasPassword: password !== null },
-      sessions: sessionsOf(id),
+      id,
+      email,
+      createdAt,
+      hasPassword: password !== null,
+      sessions: newest(store.sessions.all().filter(({ userId }) => userId === id)),
     })),
     deliveries: newest(deliveries),
     requests: newest(logged),

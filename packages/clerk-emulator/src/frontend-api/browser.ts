@@ -2,7 +2,7 @@ import { type ApiRequest, isLoopback } from '../http';
 import { activeSession, activeSessions } from '../instance/accounts';
 import type { Client, Session, SignIn, SignUp, User } from '../instance/data';
 import { ApiError, notFound } from '../instance/error';
-import { newId } from '../instance/ids';
+import { newId, newRow } from '../instance/ids';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { nativeToken } from '../instance/tokens';
 
@@ -63,16 +63,13 @@ export function isTrustedOrigin(instance: Instance, request: ApiRequest, origin:
 
 /** Creates a client for a browser or for a native app. */
 export function newClient(instance: Instance, native = false): Client {
-  const now = instance.clock.now();
-  const id = newId('client');
+  const row = newRow(instance, 'client');
   return instance.store.clients.put({
-    id,
-    token: native ? nativeToken(instance.signingKey, id) : newId('dvb'),
+    ...row,
+    token: native ? nativeToken(instance.signingKey, row.id) : newId('dvb'),
     signInId: null,
     signUpId: null,
     lastStrategy: null,
-    createdAt: now,
-    updatedAt: now,
   });
 }
 

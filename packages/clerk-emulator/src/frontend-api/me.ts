@@ -9,9 +9,9 @@ import {
   updateUser,
 } from '../instance/accounts';
 import type { User } from '../instance/data';
-import { ApiError, notFound } from '../instance/error';
+import { notFound } from '../instance/error';
 import type { Instance } from '../instance/instance';
-import { passwordMatches } from '../instance/passwords';
+import { requirePassword } from '../instance/passwords';
 import {
   deletedUserResource,
   deviceResource,
@@ -35,20 +35,13 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
     'GET /v1/me': (request) => own(requireSignedIn(instance, request).user),
     'PATCH /v1/me': (request) => {
       const { user } = requireSignedIn(instance, request);
-      const { first_name, last_name } = parse(Names, request.body);
-      const changes = {
-        ...(first_name === undefined ? {} : { firstName: first_name || null }),
-        ...(last_name === undefined ? {} : { lastName: last_name || null }),
-      };
-      return own(updateUser(instance, user, changes));
+      const { first_name = user.firstName, last_name = user.lastName } = parse(Names, request.body);
+      return own(updateUser(instance, user, { firstName: first_name || null, lastName: last_name || null }));
     },
     'POST /v1/me/change_password': (request) => {
       const { user, session } = requireSignedIn(instance, request);
       const change = parse(PasswordChange, request.body);
-      if (user.password !== null && !passwordMatches(change.current_password ?? '', user.password)) {
-        const message = 'Password is incorrect. Try again, or use another method.';
-        throw new ApiError(422, 'form_password_incorrect', message, 'current_password');
-      }
+      if (user.password !== null) requirePassword(user, change.current_password ?? '', 'current_password');
       const password = acceptPassword(change.new_password, 'new_password');
       const updated = updateUser(instance, user, { password });
       if (change.sign_out_of_other_sessions) endSessionsOf(instance, updated, session);

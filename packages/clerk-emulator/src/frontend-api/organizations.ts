@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parse, type Routes } from '../http';
+import { pageOf, parse, type Routes } from '../http';
 import { EmailAddress, requireUser } from '../instance/accounts';
 import type { Membership, Organization, OrganizationInvitation, User } from '../instance/data';
 import { ApiError, notFound } from '../instance/error';
@@ -36,10 +36,6 @@ const NewMember = z.object({ user_id: z.string(), role: z.string() });
 const Invitees = z.object({
   email_address: z.preprocess((value) => [value].flat(), z.array(EmailAddress).min(1)),
   role: z.string(),
-});
-const Page = z.object({
-  limit: z.coerce.number().int().min(1).default(10),
-  offset: z.coerce.number().int().min(0).default(0),
 });
 
 /** Returns the routes for organizations, their members and invitations. Only members can read, and only admins can change them. */
@@ -98,16 +94,14 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
     },
     'GET /v1/organizations/:id/roles': (request) => {
       asMember(request);
-      return page(request, roleResources);
+      return pageOf(request.url, roleResources);
     },
     'GET /v1/organizations/:id/memberships': (request) => {
       const { searchParams } = request.url;
       const roles = [...searchParams.getAll('role'), ...searchParams.getAll('role[]')];
       const members = membersOf(instance, asMember(request).organization);
-      return page(
-        request,
-        members.filter(({ role }) => roles.length === 0 || roles.includes(role)).map(member),
-      );
+      const selected = members.filter(({ role }) => roles.length === 0 || roles.includes(role));
+      return pageOf(request.url, selected, member);
     },
     'POST /v1/organizations/:id/memberships': (request) => {
       const { organization } = asAdmin(request);
@@ -124,7 +118,7 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
       return member(membership);
     },
     'GET /v1/organizations/:id/invitations': (request) =>
-      page(request, pending(asMember(request).organization).map(publicInvitationResource)),
+      pageOf(request.url, pending(asMember(request).organization), publicInvitationResource),
     'POST /v1/organizations/:id/invitations': (request) => invite(request)[0],
     'POST /v1/organizations/:id/invitations/bulk': invite,
     'POST /v1/organizations/:id/invitations/:otherId/revoke': (request) => {
@@ -133,7 +127,7 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
       return publicInvitationResource(closeInvitation(instance, invitation, 'revoked'));
     },
     'GET /v1/me/organization_memberships': (request) =>
-      page(request, membershipsOf(instance, requireSignedIn(instance, request).user).map(member)),
+      pageOf(request.url, membershipsOf(instance, requireSignedIn(instance, request).user), member),
     'DELETE /v1/me/organization_memberships/:id': (request) => {
       const { membership } = asMember(request);
       removeMember(instance, membership);
@@ -141,7 +135,7 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
     },
     'GET /v1/me/organization_invitations': (request) => {
       const { user } = requireSignedIn(instance, request);
-      return page(request, openInvitations(user).map(withOrganization));
+      return pageOf(request.url, openInvitations(user), withOrganization);
     },
     'POST /v1/me/organization_invitations/:id/accept': (request) => {
       const { user } = requireSignedIn(instance, request);
@@ -156,12 +150,7 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
     },
     'GET /v1/me/organization_suggestions': (request) => {
       requireSignedIn(instance, request);
-      return page(request, []);
+      return pageOf(request.url, []);
     },
   };
-}
-
-function page({ url }: BrowserRequest, rows: readonly unknown[]) {
-  const { limit, offset } = parse(Page, Object.fromEntries(url.searchParams));
-  return { data: rows.slice(offset, offset + limit), total_count: rows.length };
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { parse, type Routes, wrapHandlers } from '../http';
 import {
   acceptPassword,
+  changeClient,
   createSession,
   endSessionsOf,
   requireUnlocked,
@@ -14,10 +15,10 @@ import { ApiError } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
+import { requirePassword } from '../instance/passwords';
 import { signInResource } from '../instance/resources';
-import { requireSignInToken, verifiedByTicket } from '../instance/tickets';
+import { closeTicket, requireTicket, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
-import { verifyPassword } from './password-factor';
 
 const CodeStrategy = z.enum(['email_code', 'reset_password_email_code']);
 const Create = z.object({
@@ -48,13 +49,8 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
       const client = browser.establish();
       requireSignedOut(instance, client);
       if (input.strategy === 'ticket') return acceptTicket(instance, client, input.ticket ?? '');
-      const begun = begin(
-        instance,
-        client,
-        requireUserByIdentifier(instance, input.identifier),
-        input.identifier,
-      );
-      const user = userOf(instance, begun);
+      const user = requireUserByIdentifier(instance, input.identifier);
+      const begun = begin(instance, client, user, input.identifier);
       if (user === undefined) return begun;
       if (input.password !== undefined) return enterPassword(instance, begun, user, input.password);
       if (input.strategy === undefined || input.strategy === 'password') return begun;
@@ -106,11 +102,11 @@ function requireUserByIdentifier(instance: Instance, identifier: string | undefi
 
 /** Signs in the user of a sign-in token. With a ticket, no factor is necessary. */
 function acceptTicket(instance: Instance, client: Client, ticket: string): SignIn {
-  const token = requireSignInToken(instance, ticket);
+  const token = requireTicket(instance, 'sign_in_token', ticket);
   const user = requireUser(instance, token.userId);
   const verification = verifiedByTicket(token);
   const signIn = complete(instance, { ...begin(instance, client, user), verification }, user);
-  instance.store.signInTokens.put({ ...token, status: 'accepted', updatedAt: instance.clock.now() });
+  closeTicket(instance, token, 'accepted');
   return signIn;
 }
 
@@ -132,27 +128,36 @@ function begin(instance: Instance, client: Client, user: User | undefined, ident
 
 function enterPassword(instance: Instance, signIn: SignIn, user: User, password: string): SignIn {
   requireUnlocked(user);
-  const verified = { ...signIn, verification: verifyPassword(instance, user, password) };
-  return complete(instance, verified, user);
+  if (user.password === null) throw strategyInvalid();
+  requirePassword(user, password, 'password');
+  const expireAt = instance.clock.now();
+  const verification = {
+    strategy: 'password',
+    status: 'verified',
+    code: null,
+    attempts: 1,
+    expireAt,
+  } as const;
+  return complete(instance, { ...signIn, verification }, user);
 }
 
 function sendCode(instance: Instance, signIn: SignIn, user: User, strategy: z.infer<typeof CodeStrategy>) {
   requireUnlocked(user);
   const purpose = strategy === 'email_code' ? 'sign-in' : 'password reset';
-  if (user.email === null) {
-    const message = 'The verification strategy is not valid for this account';
-    throw new ApiError(422, 'strategy_for_user_invalid', message, 'strategy');
-  }
+  if (user.email === null) throw strategyInvalid();
   const verification = mailCode(instance, user.email, purpose, strategy);
   return instance.store.signIns.put({ ...signIn, status: 'needs_first_factor', verification });
 }
 
+function strategyInvalid(): ApiError {
+  const message = 'The verification strategy is not valid for this account';
+  return new ApiError(422, 'strategy_for_user_invalid', message, 'strategy');
+}
+
 function complete(instance: Instance, signIn: SignIn, user: User): SignIn {
-  const { clients, signIns } = instance.store;
   const session = createSession(instance, user, signIn.clientId);
-  const client = clients.get(signIn.clientId);
-  if (client) clients.put({ ...client, lastStrategy: signIn.verification?.strategy ?? null });
-  return signIns.put({ ...signIn, status: 'complete', createdSessionId: session.id });
+  changeClient(instance, signIn.clientId, { lastStrategy: signIn.verification?.strategy ?? null });
+  return instance.store.signIns.put({ ...signIn, status: 'complete', createdSessionId: session.id });
 }
 
 function openSignIn(instance: Instance, request: BrowserRequest): { signIn: SignIn; user: User } {

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { parse, type Routes, wrapHandlers } from '../http';
 import { acceptPassword, createSession, createUser, EmailAddress, requireFree } from '../instance/accounts';
-import type { Invitation, SignUp } from '../instance/data';
+import type { SignUp } from '../instance/data';
 import { ApiError } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
 import { missingFields, signUpResource } from '../instance/resources';
-import { requireInvitation, verifiedByTicket } from '../instance/tickets';
+import { closeTicket, requireTicket, ticketsOf, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
 
 /** Treats an empty field as missing, because the SDK sends all fields of its form. */
@@ -97,7 +97,8 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
  */
 function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string, unknown>>): SignUp {
   const fields = parse(Fields, body);
-  const invitation = fields.ticket === undefined ? undefined : requireInvitation(instance, fields.ticket);
+  const invitation =
+    fields.ticket === undefined ? undefined : requireTicket(instance, 'invitation', fields.ticket);
   const email = invitation?.email ?? fields.email_address ?? signUp.email;
   const isUnchanged = email === signUp.email;
   if (email !== null) requireFree(instance, email, 'email_address');
@@ -121,7 +122,8 @@ function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
   const { email, password, firstName, lastName, unsafeMetadata, verification } = signUp;
   const isVerified = !instance.verifyEmailAtSignUp || verification?.status === 'verified';
   if (email === null || missingFields(signUp).length > 0 || !isVerified) return signUp;
-  const invitation = acceptInvitation(instance, signUp);
+  const invitation = ticketsOf(instance, 'invitation').find(({ id }) => id === signUp.invitationId);
+  if (invitation) closeTicket(instance, invitation, 'accepted');
   const publicMetadata = invitation?.publicMetadata ?? {};
   const profile = { password, firstName, lastName, unsafeMetadata, publicMetadata };
   const user = createUser(instance, { emails: [email], ...profile });
@@ -132,11 +134,6 @@ function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
     createdUserId: user.id,
     createdSessionId: session.id,
   });
-}
-
-function acceptInvitation({ store, clock }: Instance, { invitationId }: SignUp): Invitation | undefined {
-  const invitation = store.invitations.get(invitationId ?? '');
-  return invitation && store.invitations.put({ ...invitation, status: 'accepted', updatedAt: clock.now() });
 }
 
 function openSignUp(instance: Instance, request: BrowserRequest): SignUp {

@@ -1,7 +1,7 @@
 import type { ApiRequest, ApiResponse } from '../http';
 import { ApiError } from '../instance/error';
 import type { Instance } from '../instance/instance';
-import { requireInvitation } from '../instance/tickets';
+import { requireTicket } from '../instance/tickets';
 import { isTrustedOrigin } from './browser';
 
 /**
@@ -11,7 +11,7 @@ import { isTrustedOrigin } from './browser';
  */
 export function openTicketLink(instance: Instance, request: ApiRequest): ApiResponse {
   const ticket = request.url.searchParams.get('ticket') ?? '';
-  const { redirectUrl } = requireInvitation(instance, ticket);
+  const { redirectUrl } = requireTicket(instance, 'invitation', ticket);
   const page = new URL(redirectUrl ?? '/sign-up', request.url);
   if (!isTrustedOrigin(instance, request, page.origin)) {
     const message =

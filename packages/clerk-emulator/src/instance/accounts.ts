@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { Session, User } from './data';
+import type { Client, Session, User } from './data';
 import { ApiError, notFound } from './error';
-import { newId } from './ids';
+import { newId, newRow } from './ids';
 import type { Instance } from './instance';
 import { membershipsOf, removeMember } from './organizations';
 import { hashPassword } from './passwords';
@@ -30,8 +30,9 @@ export function createUser(instance: Instance, input: NewUser): User {
   for (const phone of phones) requireFree(instance, phone, 'phone_number');
   requireUnique(instance, fields);
   const identifiers = (values: readonly string[]) => values.map((value) => ({ id: newId('idn'), value }));
-  const now = instance.clock.now();
+  const row = newRow(instance, 'user');
   const user = instance.store.users.put({
+    ...row,
     username: null,
     firstName: null,
     lastName: null,
@@ -42,16 +43,14 @@ export function createUser(instance: Instance, input: NewUser): User {
     unsafeMetadata: {},
     banned: false,
     locked: false,
-    passwordUpdatedAt: fields.password ? now : null,
+    passwordUpdatedAt: fields.password ? row.updatedAt : null,
     createdAt: instance.creationTime(),
     ...fields,
-    id: newId('user'),
     email: emails[0] ?? null,
     emails: identifiers(emails),
     phones: identifiers(phones),
     wallets: identifiers(wallets),
     lastSignInAt: null,
-    updatedAt: now,
   });
   instance.webhooks.send('user.created', userResource(user));
   return user;
@@ -96,21 +95,19 @@ export function createSession(
   }
   const isMember = membershipsOf(instance, user).some((each) => each.organizationId === organizationId);
   if (organizationId !== null && !isMember) throw notFound(`The membership in ${organizationId}`);
-  const now = instance.clock.now();
+  const row = newRow(instance, 'sess');
+  const now = row.createdAt;
   const session = instance.store.sessions.put({
-    id: newId('sess'),
+    ...row,
     userId: user.id,
     clientId,
     organizationId,
     status: 'active',
     lastActiveAt: now,
     expireAt: now + SESSION_LIFE,
-    createdAt: now,
-    updatedAt: now,
   });
   const signedIn = instance.store.users.put({ ...user, lastSignInAt: now });
-  const client = instance.store.clients.get(clientId);
-  if (client) instance.store.clients.put({ ...client, updatedAt: now });
+  changeClient(instance, clientId, { updatedAt: now });
   instance.webhooks.send('session.created', sessionEventResource(session, signedIn));
   return session;
 }
@@ -134,11 +131,16 @@ export function endSession(
   if (session.status !== 'active') return session;
   const now = instance.clock.now();
   const ended = instance.store.sessions.put({ ...session, status, updatedAt: now });
-  const client = instance.store.clients.get(session.clientId);
-  if (client) instance.store.clients.put({ ...client, updatedAt: now });
+  changeClient(instance, session.clientId, { updatedAt: now });
   const user = requireUser(instance, session.userId);
   instance.webhooks.send(`session.${status}`, sessionEventResource(ended, user));
   return ended;
+}
+
+/** Changes a client. Does nothing for an unknown id, because a session of the Backend API has no client. */
+export function changeClient({ store }: Instance, id: string, changes: Partial<Client>): void {
+  const client = store.clients.get(id);
+  if (client) store.clients.put({ ...client, ...changes });
 }
 
 /** Returns the session if it is active and its user exists. Marks an active session as expired after `expireAt`. */

@@ -1,8 +1,11 @@
 import { z } from 'zod';
+import { openTable, type Table } from './table';
 
 const Metadata = z.record(z.string(), z.unknown());
 /** Milliseconds since 1970. */
 const Time = z.number();
+/** The fields that most rows share. */
+const Dated = { id: z.string(), createdAt: Time, updatedAt: Time };
 
 /** A verification of the user by a mailed code, the password, or a ticket (a secret in a link). */
 const Verification = z.object({
@@ -21,7 +24,7 @@ const Identifier = z.object({ id: z.string(), value: z.string() });
  * with the name of its algorithm.
  */
 const User = z.object({
-  id: z.string(),
+  ...Dated,
   email: z.string().nullable(),
   emails: z.array(Identifier),
   phones: z.array(Identifier),
@@ -44,24 +47,22 @@ const User = z.object({
    * returns whole milliseconds.
    */
   createdAt: Time,
-  updatedAt: Time,
 });
 
 /** Record of a browser or a native app. It sends the token in a cookie, in the query or in the `authorization` header. */
 const Client = z.object({
-  id: z.string(),
+  ...Dated,
   token: z.string(),
   signInId: z.string().nullable(),
   signUpId: z.string().nullable(),
   lastStrategy: z.string().nullable(),
-  createdAt: Time,
   /** Time of the last sign-in or sign-out. The SDK rejects session tokens that were issued earlier. */
   updatedAt: Time,
 });
 
 /** A session of a user on a client. After `expireAt`, the status stays `active` until a request reads the session. */
 const Session = z.object({
-  id: z.string(),
+  ...Dated,
   userId: z.string(),
   clientId: z.string(),
   /** The active organization, which session tokens contain. */
@@ -69,8 +70,6 @@ const Session = z.object({
   status: z.enum(['active', 'ended', 'removed', 'revoked', 'expired']),
   lastActiveAt: Time,
   expireAt: Time,
-  createdAt: Time,
-  updatedAt: Time,
 });
 
 /** An attempt to sign in. */
@@ -103,58 +102,54 @@ const SignUp = z.object({
   abandonAt: Time,
 });
 
-/** A sign-in token, created through the Backend API. Its ticket signs a user in once. */
-const SignInToken = z.object({
-  id: z.string(),
-  userId: z.string(),
+/** The fields of a ticket, a secret string in a link. It is created through the Backend API and accepted once. */
+const TicketFields = {
+  ...Dated,
   ticket: z.string(),
   status: z.enum(['pending', 'accepted', 'revoked']),
   expireAt: Time,
-  createdAt: Time,
-  updatedAt: Time,
+};
+
+/** A ticket that signs a user in. */
+const SignInToken = z.object({
+  ...TicketFields,
+  kind: z.literal('sign_in_token').default('sign_in_token'),
+  userId: z.string(),
 });
 
-/** An invitation to sign up with an email address, created through the Backend API. Its ticket proves the address. */
+/** A ticket that lets its recipient sign up. It proves the e-mail address. */
 const Invitation = z.object({
-  id: z.string(),
+  ...TicketFields,
+  kind: z.literal('invitation').default('invitation'),
   email: z.string(),
   publicMetadata: Metadata,
   redirectUrl: z.string().nullable(),
-  ticket: z.string(),
-  status: z.enum(['pending', 'accepted', 'revoked']),
-  expireAt: Time,
-  createdAt: Time,
-  updatedAt: Time,
 });
 
 /** An organization. Its members share its data in an application. */
 const Organization = z.object({
-  id: z.string(),
+  ...Dated,
   name: z.string(),
   slug: z.string(),
   createdBy: z.string().nullable(),
   maxMemberships: z.number(),
   publicMetadata: Metadata,
   privateMetadata: Metadata,
-  createdAt: Time,
-  updatedAt: Time,
 });
 
 /** A membership of a user in an organization. The role is a key, such as `org:admin`. */
 const Membership = z.object({
-  id: z.string(),
+  ...Dated,
   organizationId: z.string(),
   userId: z.string(),
   role: z.string(),
   publicMetadata: Metadata,
   privateMetadata: Metadata,
-  createdAt: Time,
-  updatedAt: Time,
 });
 
 /** An invitation to an organization. A user with its e-mail address can accept it. */
 const OrganizationInvitation = z.object({
-  id: z.string(),
+  ...Dated,
   organizationId: z.string(),
   email: z.string(),
   role: z.string(),
@@ -162,8 +157,6 @@ const OrganizationInvitation = z.object({
   status: z.enum(['pending', 'accepted', 'revoked']),
   publicMetadata: Metadata,
   privateMetadata: Metadata,
-  createdAt: Time,
-  updatedAt: Time,
 });
 
 /** A mail that Clerk would have sent. The emulator only stores it. */
@@ -200,25 +193,44 @@ const Delivery = z.object({
   createdAt: Time,
 });
 
-/** The data file of an emulator. */
-export const Data = z.object({
-  version: z.literal(2),
-  users: z.array(User),
-  clients: z.array(Client),
-  sessions: z.array(Session),
-  signIns: z.array(SignIn),
-  signUps: z.array(SignUp),
-  signInTokens: z.array(SignInToken),
-  invitations: z.array(Invitation),
-  organizations: z.array(Organization),
-  memberships: z.array(Membership),
-  organizationInvitations: z.array(OrganizationInvitation),
-  mails: z.array(Mail),
-  deliveries: z.array(Delivery),
-  signingKeyPem: z.string(),
+/** A data file of an earlier version has a table for each kind of ticket. Its tickets lack the field `kind`. */
+const EarlierData = z.looseObject({
+  signInTokens: z.array(z.unknown()).default([]),
+  invitations: z.array(z.unknown()).default([]),
 });
 
-export type Data = z.infer<typeof Data>;
+/**
+ * Returns the schema of a data file. It turns the rows of the file into tables, which call `changed` after each change. A table
+ * that the file lacks is empty, because files of earlier versions lack the tables of later ones.
+ */
+export function dataSchema(changed: () => void) {
+  const table = <Row extends z.ZodType<{ readonly id: string }>>(row: Row) =>
+    z
+      .array(row)
+      .default([])
+      .transform((rows): Table<Readonly<z.output<Row>>> => openTable(rows, changed));
+  const Data = z.object({
+    version: z.literal(2),
+    signingKeyPem: z.string(),
+    users: table(User),
+    clients: table(Client),
+    sessions: table(Session),
+    signIns: table(SignIn),
+    signUps: table(SignUp),
+    tickets: table(z.union([SignInToken, Invitation])),
+    organizations: table(Organization),
+    memberships: table(Membership),
+    organizationInvitations: table(OrganizationInvitation),
+    mails: table(Mail),
+    deliveries: table(Delivery),
+  });
+  return z.preprocess((file) => {
+    const { signInTokens, invitations, ...data } = EarlierData.parse(file);
+    return { tickets: [...signInTokens, ...invitations], ...data };
+  }, Data);
+}
+
+export type Data = z.output<ReturnType<typeof dataSchema>>;
 export type User = Readonly<z.infer<typeof User>>;
 export type Client = Readonly<z.infer<typeof Client>>;
 export type Session = Readonly<z.infer<typeof Session>>;
@@ -226,6 +238,7 @@ export type SignIn = Readonly<z.infer<typeof SignIn>>;
 export type SignUp = Readonly<z.infer<typeof SignUp>>;
 export type SignInToken = Readonly<z.infer<typeof SignInToken>>;
 export type Invitation = Readonly<z.infer<typeof Invitation>>;
+export type Ticket = SignInToken | Invitation;
 export type Organization = Readonly<z.infer<typeof Organization>>;
 export type Membership = Readonly<z.infer<typeof Membership>>;
 export type OrganizationInvitation = Readonly<z.infer<typeof OrganizationInvitation>>;

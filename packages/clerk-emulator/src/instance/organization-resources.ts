@@ -1,4 +1,4 @@
-import type { Membership, Organization, OrganizationInvitation, User } from './data';
+import type { Membership, Organization, OrganizationInvitation } from './data';
 import type { Instance } from './instance';
 import { AVATAR, publicUserData, type Resource } from './resources';
 
@@ -8,8 +8,12 @@ const PERMISSIONS = new Map([
   [
     'org:admin',
     [
-      ...['org:sys_profile:manage', 'org:sys_profile:delete', 'org:sys_memberships:manage', READ_MEMBERS],
-      ...['org:sys_domains:read', 'org:sys_domains:manage'],
+      'org:sys_profile:manage',
+      'org:sys_profile:delete',
+      'org:sys_memberships:manage',
+      READ_MEMBERS,
+      'org:sys_domains:read',
+      'org:sys_domains:manage',
     ],
   ],
   ['org:member', [READ_MEMBERS]],
@@ -74,27 +78,17 @@ export function publicOrganizationResource({ store }: Instance, organization: Or
   };
 }
 
-/** The user and the organization of a membership. */
-interface Parts {
-  readonly user: User | undefined;
-  readonly organization: Organization | undefined;
-}
-
-const partsOf = ({ store }: Instance, { userId, organizationId }: Membership): Parts => ({
+const partsOf = ({ store }: Instance, { userId, organizationId }: Membership) => ({
   user: store.users.get(userId),
   organization: store.organizations.get(organizationId),
 });
 
 /** A membership in responses of the Backend API and in events. */
-export function membershipResource(
-  instance: Instance,
-  membership: Membership,
-  parts = partsOf(instance, membership),
-): Resource {
-  const { user, organization } = parts;
+export function membershipResource(instance: Instance, membership: Membership): Resource {
+  const { user, organization } = partsOf(instance, membership);
   const more = { profile_image_url: AVATAR, username: user?.username };
   return {
-    ...publicMembershipResource(instance, membership, parts),
+    ...publicMembershipResource(instance, membership),
     public_user_data: user && { ...publicUserData(user), ...more },
     private_metadata: membership.privateMetadata,
     organization: organization && organizationResource(instance, organization),
@@ -102,11 +96,8 @@ export function membershipResource(
 }
 
 /** A membership in responses of the Frontend API. */
-export function publicMembershipResource(
-  instance: Instance,
-  membership: Membership,
-  { user, organization } = partsOf(instance, membership),
-): Resource {
+export function publicMembershipResource(instance: Instance, membership: Membership): Resource {
+  const { user, organization } = partsOf(instance, membership);
   return {
     object: 'organization_membership',
     id: membership.id,

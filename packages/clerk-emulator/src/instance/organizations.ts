@@ -1,6 +1,6 @@
 import type { Membership, Organization, OrganizationInvitation, User } from './data';
 import { ApiError, notFound } from './error';
-import { newId } from './ids';
+import { newRow } from './ids';
 import type { Instance } from './instance';
 import { invitationResource, membershipResource, organizationResource } from './organization-resources';
 
@@ -20,26 +20,23 @@ export function createOrganization(
   { name, creator, slug, ...fields }: OrganizationFields & { name: string; creator: User | undefined },
 ): Organization {
   const { organizations } = instance.store;
-  const now = instance.clock.now();
-  const id = newId('org');
+  const row = newRow(instance, 'org');
   const named = name
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '');
   const isTaken = organizations.find((each) => each.slug === named) !== undefined;
-  const made = named === '' || isTaken ? `${named}-${id.slice(-8).toLowerCase()}` : named;
+  const made = named === '' || isTaken ? `${named}-${row.id.slice(-8).toLowerCase()}` : named;
   if (slug !== undefined) requireFreeSlug(instance, slug);
   const organization = organizations.put({
     maxMemberships: 5,
     publicMetadata: {},
     privateMetadata: {},
     ...fields,
-    id,
+    ...row,
     name,
     slug: slug ?? made,
     createdBy: creator?.id ?? null,
-    createdAt: now,
-    updatedAt: now,
   });
   instance.webhooks.send('organization.created', organizationResource(instance, organization));
   if (creator) addMember(instance, organization, { user: creator, role: ADMIN });
@@ -78,16 +75,13 @@ export function addMember(
   if (findMembership(instance, organization, user.id)) {
     throw new ApiError(400, 'already_a_member_in_organization', 'The user is already a member.', 'user_id');
   }
-  const now = instance.clock.now();
   const membership = instance.store.memberships.put({
-    id: newId('orgmem'),
+    ...newRow(instance, 'orgmem'),
     organizationId: organization.id,
     userId: user.id,
     role,
     publicMetadata: {},
     privateMetadata: {},
-    createdAt: now,
-    updatedAt: now,
   });
   instance.webhooks.send('organizationMembership.created', membershipResource(instance, membership));
   return membership;
@@ -125,16 +119,13 @@ export function inviteToOrganization(
   input: Pick<OrganizationInvitation, 'email' | 'role' | 'inviterId'> &
     Partial<Pick<OrganizationInvitation, 'publicMetadata' | 'privateMetadata'>>,
 ): OrganizationInvitation {
-  const now = instance.clock.now();
   const invitation = instance.store.organizationInvitations.put({
+    ...newRow(instance, 'orginv'),
     publicMetadata: {},
     privateMetadata: {},
     ...input,
-    id: newId('orginv'),
     organizationId: organization.id,
     status: 'pending',
-    createdAt: now,
-    updatedAt: now,
   });
   instance.webhooks.send('organizationInvitation.created', invitationResource(instance, invitation));
   return invitation;

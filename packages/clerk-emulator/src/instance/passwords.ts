@@ -1,5 +1,6 @@
 import { createHash, randomBytes, scryptSync, timingSafeEqual } from 'node:crypto';
 import bcrypt from 'bcryptjs';
+import type { User } from './data';
 import { ApiError } from './error';
 
 const HASH_BYTES = 32;
@@ -44,4 +45,11 @@ export function passwordMatches(password: string, hashed: string | null): boolea
   const known = [...HASHERS.keys()].join(', ');
   const message = `The emulator cannot verify the password hasher ${hasher}. It can verify ${known}.`;
   throw new ApiError(422, 'hasher_not_emulated', message, 'password');
+}
+
+/** Throws Clerk's 422 unless the user has the password. */
+export function requirePassword(user: User, password: string, parameter: string): void {
+  if (passwordMatches(password, user.password)) return;
+  const message = 'Password is incorrect. Try again, or use another method.';
+  throw new ApiError(422, 'form_password_incorrect', message, parameter);
 }

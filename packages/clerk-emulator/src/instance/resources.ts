@@ -1,4 +1,5 @@
 import type { Client, Invitation, Session, SignIn, SignInToken, SignUp, User, Verification } from './data';
+import type { Instance } from './instance';
 
 /** A JSON object in Clerk's format. */
 export type Resource = Record<string, unknown>;
@@ -118,16 +119,10 @@ export function deletedUserResource(user: User): Resource {
 /** A session in responses of the Backend API. */
 export function sessionResource(session: Session): Resource {
   return {
-    id: session.id,
-    object: 'session',
-    status: session.status,
+    ...sessionBase(session),
     user_id: session.userId,
     client_id: session.clientId,
     last_active_organization_id: session.organizationId,
-    actor: null,
-    last_active_at: session.lastActiveAt,
-    expire_at: session.expireAt,
-    abandon_at: session.expireAt,
     created_at: session.createdAt,
     updated_at: session.updatedAt,
   };
@@ -148,11 +143,8 @@ export function signInTokenResource(token: SignInToken): Resource {
 }
 
 /** An invitation. Its link has the origin of the request to the Backend API. */
-export function invitationResource(
-  invitation: Invitation,
-  { origin, now }: { readonly origin: string; readonly now: number },
-): Resource {
-  const isExpired = invitation.status === 'pending' && invitation.expireAt <= now;
+export function invitationResource({ clock }: Instance, invitation: Invitation, { origin }: URL): Resource {
+  const isExpired = invitation.status === 'pending' && invitation.expireAt <= clock.now();
   return {
     object: 'invitation',
     id: invitation.id,
@@ -172,7 +164,7 @@ export function sessionEventResource(session: Session, user: User): Resource {
   return { ...sessionResource(session), user: userResource(user) };
 }
 
-/** The fields that all session resources of the Frontend API share. */
+/** The fields that all session resources share. */
 function sessionBase(session: Session): Resource {
   return {
     object: 'session',
@@ -182,7 +174,6 @@ function sessionBase(session: Session): Resource {
     abandon_at: session.expireAt,
     last_active_at: session.lastActiveAt,
     actor: null,
-    tasks: null,
   };
 }
 
@@ -199,6 +190,7 @@ export function browserSessionResource(
   const { user, token } = more;
   return {
     ...sessionBase(session),
+    tasks: null,
     last_active_token: token === undefined ? null : { object: 'token', jwt: token },
     last_active_organization_id: session.organizationId,
     // Minutes since the sign-in, and -1 because users of the emulator have no second factor.
@@ -214,6 +206,7 @@ export function browserSessionResource(
 export function deviceResource(session: Session): Resource {
   return {
     ...sessionBase(session),
+    tasks: null,
     latest_activity: {
       object: 'session_activity',
       id: `sess_activity_${session.id}`,

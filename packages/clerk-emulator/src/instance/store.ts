@@ -1,48 +1,11 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errorCode, messageOf } from '../errors';
-import {
-  type Client,
-  Data,
-  type Delivery,
-  type Invitation,
-  type Mail,
-  type Membership,
-  type Organization,
-  type OrganizationInvitation,
-  type Session,
-  type SignIn,
-  type SignInToken,
-  type SignUp,
-  type User,
-} from './data';
+import { type Data, dataSchema } from './data';
 import { generateSigningKeyPem } from './tokens';
 
-/** Rows by id, in the order of insertion. Rows are immutable: a change replaces the row. */
-interface Table<Row extends { readonly id: string }> {
-  get(id: string): Row | undefined;
-  put(row: Row): Row;
-  delete(id: string): void;
-  all(): Row[];
-  size(): number;
-  find(matches: (row: Row) => boolean): Row | undefined;
-}
-
 /** The data of an emulator. */
-export interface Store {
-  readonly signingKeyPem: string;
-  readonly users: Table<User>;
-  readonly clients: Table<Client>;
-  readonly sessions: Table<Session>;
-  readonly signIns: Table<SignIn>;
-  readonly signUps: Table<SignUp>;
-  readonly signInTokens: Table<SignInToken>;
-  readonly invitations: Table<Invitation>;
-  readonly organizations: Table<Organization>;
-  readonly memberships: Table<Membership>;
-  readonly organizationInvitations: Table<OrganizationInvitation>;
-  readonly mails: Table<Mail>;
-  readonly deliveries: Table<Delivery>;
+export interface Store extends Data {
   /** Calls the listener after changes, at most once per event loop iteration. The returned function removes the listener. */
   onChange(listener: () => void): () => void;
   /** Calls the listeners of `onChange` after a change outside of the tables, such as a new webhook endpoint. */
@@ -61,7 +24,6 @@ const WRITE_SHARE = 0.1;
  * time is longer. Rejects with an error that names the file if the file is not readable or has another format.
  */
 export async function openStore(dataFile: string | undefined, newSigningKeyPem?: string): Promise<Store> {
-  const data = dataFile === undefined ? undefined : await readDataFile(dataFile);
   const listeners = new Set<() => void>();
   let isAnnouncing = false;
   let unwritten = false;
@@ -83,32 +45,16 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
     announce();
   };
 
-  const signingKeyPem = data?.signingKeyPem ?? newSigningKeyPem ?? generateSigningKeyPem();
-  const tables = {
-    users: table(data?.users, changed),
-    clients: table(data?.clients, changed),
-    sessions: table(data?.sessions, changed),
-    signIns: table(data?.signIns, changed),
-    signUps: table(data?.signUps, changed),
-    signInTokens: table(data?.signInTokens, changed),
-    invitations: table(data?.invitations, changed),
-    organizations: table(data?.organizations, changed),
-    memberships: table(data?.memberships, changed),
-    organizationInvitations: table(data?.organizationInvitations, changed),
-    mails: table(data?.mails, changed),
-    deliveries: table(data?.deliveries, changed),
-  };
-
-  const rows = () => ({
-    version: 2,
-    ...Object.fromEntries(Object.entries(tables).map(([name, { all }]) => [name, all()])),
-  });
+  const schema = dataSchema(changed);
+  const saved = dataFile === undefined ? undefined : await readDataFile(dataFile, schema.parse);
+  const data =
+    saved ?? schema.parse({ version: 2, signingKeyPem: newSigningKeyPem ?? generateSigningKeyPem() });
 
   const write = async (file: string) => {
     if (!unwritten) return;
     unwritten = false;
     const begun = Date.now();
-    await replaceFile(file, JSON.stringify({ ...rows(), signingKeyPem }));
+    await replaceFile(file, JSON.stringify(data));
     writeDelay = Math.max(WRITE_DELAY_MILLISECONDS, (Date.now() - begun) / WRITE_SHARE);
   };
   const scheduleWrite = () => {
@@ -125,10 +71,9 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
     writeTimer.unref();
   };
 
-  if (data === undefined) changed();
+  if (saved === undefined) changed();
   return {
-    signingKeyPem,
-    ...tables,
+    ...data,
     onChange(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -143,42 +88,17 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
   };
 }
 
-function table<Row extends { readonly id: string }>(rows: Row[] = [], changed: () => void): Table<Row> {
-  const byId = new Map(rows.map((row) => [row.id, row]));
-  return {
-    get: (id) => byId.get(id),
-    put(row) {
-      byId.set(row.id, row);
-      changed();
-      return row;
-    },
-    delete(id) {
-      if (byId.delete(id)) changed();
-    },
-    all: () => [...byId.values()],
-    size: () => byId.size,
-    find(matches) {
-      for (const row of byId.values()) if (matches(row)) return row;
-      return undefined;
-    },
-  };
-}
-
-async function readDataFile(file: string): Promise<Data | undefined> {
+async function readDataFile(file: string, parse: (json: unknown) => Data): Promise<Data | undefined> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     if (errorCode(error) === 'ENOENT') return undefined;
     throw error;
   });
   if (text === undefined) return undefined;
   try {
-    return Data.parse(JSON.parse(text));
+    return parse(JSON.parse(text));
   } catch (cause) {
-    throw new Error(
-      `${file} does not contain data of this version of the emulator. Delete it to start without data.`,
-      {
-        cause,
-      },
-    );
+    const message = `${file} does not contain data of this version of the emulator. Delete it to start without data.`;
+    throw new Error(message, { cause });
   }
 }
 

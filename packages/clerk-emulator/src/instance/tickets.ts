@@ -1,51 +1,80 @@
-import type { Invitation, SignInToken, Verification } from './data';
-import { ApiError } from './error';
+import type { Ticket, Verification } from './data';
+import { ApiError, notFound } from './error';
+import { newId, newRow } from './ids';
 import type { Instance } from './instance';
 
-const invalid = () => new ApiError(400, 'ticket_invalid_code', 'This ticket is invalid.', 'ticket');
+type Kind = Ticket['kind'];
+type TicketOf<Wanted extends Kind> = Extract<Ticket, { readonly kind: Wanted }>;
 
-/**
- * Returns the sign-in token of a ticket. A ticket is the secret string of a sign-in token or of an invitation. Throws Clerk's
- * error if the ticket is unknown, used, revoked or expired.
- */
-export function requireSignInToken(instance: Instance, ticket: string): SignInToken {
-  const token = instance.store.signInTokens.find((each) => each.ticket === ticket);
-  if (token === undefined) throw invalid();
-  if (token.status === 'accepted') {
-    const message = 'This sign-in token has already been used.';
-    throw new ApiError(400, 'sign_in_token_already_used_code', message, 'ticket');
-  }
-  if (token.status === 'revoked') {
-    const message = 'This sign-in token has been revoked.';
-    throw new ApiError(400, 'sign_in_token_revoked_code', message, 'ticket');
-  }
-  requireUnexpired(instance, token.expireAt);
-  return token;
+/** The name of each kind of ticket, and Clerk's codes for a ticket that is no longer pending. */
+const KINDS = {
+  sign_in_token: {
+    name: 'sign-in token',
+    accepted: 'sign_in_token_already_used_code',
+    revoked: 'sign_in_token_revoked_code',
+  },
+  invitation: {
+    name: 'invitation',
+    accepted: 'invitation_already_accepted',
+    revoked: 'revoked_invitation',
+  },
+} as const;
+
+/** Returns the fields that all kinds of new tickets share. The ticket expires after `lifetime` milliseconds. */
+export function newTicket(instance: Instance, prefix: string, lifetime: number) {
+  const row = newRow(instance, prefix);
+  const expireAt = row.createdAt + lifetime;
+  return { ...row, ticket: newId('ticket'), status: 'pending', expireAt } as const;
 }
 
-/** Returns the invitation of a ticket. Throws Clerk's error if the ticket is unknown, used, revoked or expired. */
-export function requireInvitation(instance: Instance, ticket: string): Invitation {
-  const invitation = instance.store.invitations.find((each) => each.ticket === ticket);
-  if (invitation === undefined) throw invalid();
-  if (invitation.status === 'accepted') {
-    const message = 'This invitation has already been accepted.';
-    throw new ApiError(400, 'invitation_already_accepted', message, 'ticket');
+/** Returns the tickets of a kind, oldest first. */
+export function ticketsOf<Wanted extends Kind>({ store }: Instance, kind: Wanted): TicketOf<Wanted>[] {
+  return store.tickets.all().filter((ticket): ticket is TicketOf<Wanted> => ticket.kind === kind);
+}
+
+/** Returns the ticket with a secret. Throws Clerk's error if the ticket is unknown, used, revoked or expired. */
+export function requireTicket<Wanted extends Kind>(
+  instance: Instance,
+  kind: Wanted,
+  secret: string,
+): TicketOf<Wanted> {
+  const invalid = (code: string, message: string) => new ApiError(400, code, message, 'ticket');
+  const found = ticketsOf(instance, kind).find(({ ticket }) => ticket === secret);
+  if (found === undefined) throw invalid('ticket_invalid_code', 'This ticket is invalid.');
+  const { status, expireAt } = found;
+  if (status !== 'pending') {
+    throw invalid(KINDS[kind][status], `This ${KINDS[kind].name} has already been ${status}.`);
   }
-  if (invitation.status === 'revoked') {
-    const message = 'This invitation has been revoked.';
-    throw new ApiError(400, 'revoked_invitation', message, 'ticket');
-  }
-  requireUnexpired(instance, invitation.expireAt);
-  return invitation;
+  if (expireAt <= instance.clock.now()) throw invalid('ticket_expired_code', 'This ticket has expired.');
+  return found;
+}
+
+/** Sets the status of a ticket. */
+export function closeTicket<Closed extends Ticket>(
+  { store, clock }: Instance,
+  ticket: Closed,
+  status: 'accepted' | 'revoked',
+): Closed {
+  return store.tickets.put({ ...ticket, status, updatedAt: clock.now() });
+}
+
+/** Revokes a ticket. Throws a 404 for an unknown id, and a 400 if the ticket is no longer pending. */
+export function revokeTicket<Wanted extends Kind>(
+  instance: Instance,
+  kind: Wanted,
+  id: string,
+): TicketOf<Wanted> {
+  const ticket = ticketsOf(instance, kind).find((each) => each.id === id);
+  const { name } = KINDS[kind];
+  if (ticket === undefined) throw notFound(`The ${name} ${id}`);
+  if (ticket.status === 'pending') return closeTicket(instance, ticket, 'revoked');
+  const { status } = ticket;
+  const code =
+    kind === 'invitation' ? `invitation_already_${status}` : 'sign_in_token_cannot_be_revoked_code';
+  throw new ApiError(400, code, `The ${name} has already been ${status}.`);
 }
 
 /** Returns a completed verification for a valid ticket. */
-export function verifiedByTicket({ expireAt }: SignInToken | Invitation): Verification {
+export function verifiedByTicket({ expireAt }: Ticket): Verification {
   return { strategy: 'ticket', status: 'verified', code: null, attempts: 0, expireAt };
-}
-
-function requireUnexpired({ clock }: Instance, expireAt: number): void {
-  if (expireAt > clock.now()) return;
-  const message = 'This ticket has expired.';
-  throw new ApiError(400, 'ticket_expired_code', message, 'ticket');
 }

@@ -1,6 +1,8 @@
+import { createClerkClient } from '@clerk/backend';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator';
 import { generateSigningKeyPem } from '../../src/instance/tokens';
 import { CLERK_JS_FOLDER } from './folders';
+import { stopAfterTest } from './stop';
 
 export const SECRET_KEY = 'sk_test_c2VjcmV0b2Z0aGVlbXVsYXRvcg';
 export const SIGNING_SECRET = `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`;
@@ -9,9 +11,7 @@ const PUBLISHABLE_KEY = `pk_test_${Buffer.from('tests.clerk.accounts.dev$').toSt
 /** Shared by all emulators of a test file, because the generation of a key can take seconds. */
 const SIGNING_KEY_PEM = generateSigningKeyPem();
 
-/**
- * Starts an emulator with the keys of the tests. By default, it is a development instance without a webhook endpoint.
- */
+/** Starts an emulator with the keys of the tests. By default, it is a development instance without a webhook endpoint. */
 export function startProvider(options: Partial<EmulatorOptions> = {}): Promise<Emulator> {
   return startEmulator({
     publishableKey: PUBLISHABLE_KEY,
@@ -21,3 +21,11 @@ export function startProvider(options: Partial<EmulatorOptions> = {}): Promise<E
     ...options,
   });
 }
+
+/** Starts an emulator that stops at the end of the current test. */
+export const startForTest = async (options?: Partial<EmulatorOptions>) =>
+  stopAfterTest(await startProvider(options));
+
+/** Returns Clerk's Backend SDK for an emulator. */
+export const clerkFor = ({ url }: Pick<Emulator, 'url'>, secretKey = SECRET_KEY) =>
+  createClerkClient({ secretKey, apiUrl: url, telemetry: { disabled: true } });

@@ -2,8 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { text } from 'node:stream/consumers';
+import { isClerkAPIResponseError } from '@clerk/backend/errors';
 import type { Emulator } from '../../src/emulator';
 import { type Signing, signToken } from '../../src/testing/tokens';
+
+/** Returns the error of a call of the Backend SDK. Throws if the call succeeds or fails without an error response. */
+export async function errorOf(call: Promise<unknown>) {
+  const error = await call.catch((reason: unknown) => reason);
+  if (!isClerkAPIResponseError(error)) throw new Error('The call has no error response.', { cause: error });
+  const { status, retryAfter, errors } = error;
+  return { status, retryAfter, code: errors[0]?.code, parameter: errors[0]?.meta?.paramName };
+}
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 

@@ -29,8 +29,8 @@ export const Users = ({ users }) =>
 /** @param {UserRow} user */
 function user({ id, email, createdAt, hasPassword, sessions }) {
   const name = email ?? id;
-  const start = () => call('POST', `/api/users/${id}/sessions`);
-  const remove = () => call('DELETE', `/api/users/${id}`);
+  const start = () => call('POST', '/v1/sessions', { user_id: id });
+  const remove = () => call('DELETE', `/v1/users/${id}`);
   const active = sessions.filter(({ status }) => status === 'active').length;
   return html`
     <li class="user stack" key=${id}>
@@ -51,8 +51,8 @@ function user({ id, email, createdAt, hasPassword, sessions }) {
 
 /** @param {UserRow['sessions'][number]} session */
 function session({ id, status, createdAt }) {
-  const token = async () => (await call('POST', `/api/sessions/${id}/token`)).token;
-  const revoke = () => call('POST', `/api/sessions/${id}/revoke`);
+  const token = async () => (await call('POST', `/v1/sessions/${id}/tokens`)).jwt;
+  const revoke = () => call('POST', `/v1/sessions/${id}/revoke`);
   return html`
     <li class="session stack" key=${id}>
       <p class="row apart">

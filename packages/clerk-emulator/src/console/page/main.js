@@ -52,7 +52,11 @@ function follow() {
 }
 
 onSubmit('new-user', ({ email, password }) =>
-  call('POST', '/api/users', { email, ...(password !== '' && { password }) }),
+  call('POST', '/v1/users', {
+    email_address: [email],
+    password,
+    skip_password_requirement: password === '',
+  }),
 );
 eventForm();
 follow();

@@ -10,7 +10,8 @@ const TWO_DAYS_MS = 172_800_000;
 export const GET = cronRoute(async () => {
   let linked = 0;
   const since = new Date(Date.now() - TWO_DAYS_MS);
-  for await (const step of backfill({ since, retryOptions: { seconds: 20 } })) linked += step.linked;
+  for await (const page of backfill({ since, retryOptions: { seconds: 20 } }))
+    linked += page.filter(({ outcome }) => outcome === 'linked').length;
   return { linked };
 });
 

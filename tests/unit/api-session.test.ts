@@ -1,10 +1,10 @@
 import { signingKey } from 'clerk-emulator';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { parseEnvironment, setEnvironment } from '#lib/env';
-import { authenticator, leaveVerdict } from '#lib/idp/session';
+import { parseEnvironment, setEnvironment } from '#lib/base/env';
+import { log } from '#lib/base/log';
+import { authenticator, leaveVerdict } from '#lib/idp/api-session';
 import { readVerdict, VERDICT } from '#lib/idp/verdict';
-import { log } from '#lib/log';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 

@@ -1,10 +1,10 @@
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
-import { withTimeout } from '../concurrency/attempts';
-import { environment } from '../env';
-import { describeError } from '../errors/describe-error';
+import { describeError } from '../base/describe-error';
+import { environment } from '../base/env';
+import { rateLimitedWarning } from '../base/log';
+import { withTimeout } from '../base/timeout';
 import { withoutDefaultPort } from '../http/address';
 import { dropInvalidRouterState } from '../http/router-state';
-import { rateLimitedWarning } from '../log';
 import { clientHeaders, cookieHeader, parseCookies } from './credential';
 import { PAGE_PATH, rejectedVerdict, signVerdict, VERDICT } from './verdict';
 

@@ -1,9 +1,9 @@
 import { type NextFetchEvent, NextRequest, NextResponse } from 'next/server';
 import { expect, test, vi } from 'vitest';
-import { parseEnvironment, setEnvironment } from '#lib/env';
-import { pageResponse } from '#lib/idp/page';
+import { parseEnvironment, setEnvironment } from '#lib/base/env';
+import { log } from '#lib/base/log';
+import { pageResponse } from '#lib/idp/page-session';
 import { readVerdict, VERDICT } from '#lib/idp/verdict';
-import { log } from '#lib/log';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
 setEnvironment(parseEnvironment(BUILD_TIME_VALUES));

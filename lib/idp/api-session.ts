@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { type NextFetchEvent, type NextMiddleware, NextRequest } from 'next/server';
-import { withTimeout } from '../concurrency/attempts';
-import { environment } from '../env';
+import { environment } from '../base/env';
+import { withTimeout } from '../base/timeout';
 import { isAccessToken, verifyAccessToken } from './access-token';
 import { type Credential, extractCredential, type NoCredential } from './credential';
 import { rejectedVerdict, SIGNED_OUT, signVerdict, VERDICT, type Verdict } from './verdict';

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import pino from 'pino';
-import { describeError } from './errors/describe-error';
+import type { HandledRequest, RequestLogFields, SpanOutcomes, Telemetry } from '../telemetry/port';
+import { describeError } from './describe-error';
 import { processState } from './process-state';
-import type { HandledRequest, RequestLogFields, SpanOutcomes, Telemetry } from './telemetry/port';
 
 export type { RequestLogFields };
 

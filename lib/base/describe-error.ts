@@ -1,4 +1,4 @@
-import { sqlStateOf } from '../concurrency/attempts';
+import { sqlStateOf } from './sql-state';
 
 /** The log fields of an error. */
 export interface ErrorDescription {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client, DatabaseError, escapeLiteral } from 'pg';
-import { databaseOptions } from '../env';
+import { databaseOptions } from '../base/database-url';
 
 interface Migration {
   readonly name: string;

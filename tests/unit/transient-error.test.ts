@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { TransientError } from '#lib/concurrency/retry';
-import { asTransientError } from '#lib/users/database-error';
+import { TransientError, withoutValues } from '#lib/base/transient-error';
 
 /** Returns a Prisma error with this code. With `sqlState`, the cause of the error is a database error with this SQLSTATE. */
 const prismaError = (code: string, sqlState?: string) =>
@@ -22,13 +21,13 @@ test.each([
   [new Error('The database role lacks a privilege (42501)'), prismaError('P2010', '42501')],
   [new TransientError('The database failed (53100)'), prismaError('P2010', '53100')],
   [new TransientError('The database failed (P2024)'), prismaError('P2024')],
-  [new TransientError('The database failed (RangeError)'), new RangeError('Key (id)=(user_1) is invalid')],
+  [new TransientError('The database failed (Error)'), new Error('Query read timeout')],
   [busy, busy],
-])(
-  'asTransientError() converts a database error to one without values of a row: %s',
-  async (converted, error) => {
-    const thrown = await asTransientError(Promise.reject(error)).catch((each: unknown) => each);
-    expect(thrown).toStrictEqual(converted);
-    expect(await asTransientError(Promise.resolve(7))).toBe(7);
-  },
-);
+])('An error of the database is converted to one without values of a row: %s', (converted, error) => {
+  expect(withoutValues(error)).toStrictEqual(converted);
+});
+
+test('An error that is not of the database is not changed', () => {
+  for (const error of [new RangeError('wrong'), new Error('The identity provider fails'), 7])
+    expect(withoutValues(error)).toBe(error);
+});

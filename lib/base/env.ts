@@ -1,8 +1,7 @@
-import { existsSync } from 'node:fs';
-import tls from 'node:tls';
 import * as z from 'zod/mini';
-import { type ParseResult, parsePublicKey } from './crypto/public-key';
+import { readDatabaseUrl } from './database-url';
 import { processState } from './process-state';
+import { type ParseResult, parsePublicKey } from './public-key';
 
 const MIN_SIGNING_SECRET_BYTES = 24;
 const MAX_SIGNING_SECRET_BYTES = 64;
@@ -56,49 +55,6 @@ function readSigningSecrets(text: string): ParseResult<string[]> {
   if (secrets.every(isSigningSecret)) return { value: secrets };
   const bytes = `${MIN_SIGNING_SECRET_BYTES} to ${MAX_SIGNING_SECRET_BYTES} bytes`;
   return { problem: `must contain signing secrets (whsec_…) of ${bytes}, separated by spaces` };
-}
-
-/** Matches the parameter with which libpq verifies the server by the certificates of the system. */
-const SYSTEM_CERTIFICATES = /[?&]sslrootcert=system(?=&|$)/;
-
-/**
- * Returns the options of `pg` for a connection string. `pg` does not know `sslrootcert=system`. Before 22.15, Node.js cannot read
- * the certificates of the system. It then uses its own certificates and those in NODE_EXTRA_CA_CERTS.
- */
-export function databaseOptions(connectionString: string): {
-  readonly connectionString: string;
-  readonly ssl?: { readonly ca: string[] | undefined };
-} {
-  if (!SYSTEM_CERTIFICATES.test(connectionString)) return { connectionString };
-  const readCertificates: unknown = Reflect.get(tls, 'getCACertificates');
-  const ca = typeof readCertificates === 'function' ? readCertificates('system') : undefined;
-  return {
-    connectionString: connectionString.replaceAll(/(?<=[?&])ssl(?:mode|rootcert)=[^&]*&?/g, ''),
-    ssl: { ca },
-  };
-}
-
-/** Checks a connection string. A Unix socket has no host in the URL, but a parameter `host`. */
-export function readDatabaseUrl(value: string): ParseResult<string> {
-  const parsable = value.replace('@/', '@localhost/');
-  if (!/^postgres(?:ql)?:/.test(value) || !URL.canParse(parsable))
-    return { problem: 'must be a postgresql:// URL' };
-  const { hostname, searchParams } = new URL(parsable);
-  const hasHostname = parsable === value && hostname !== '';
-  if (!hasHostname && !searchParams.has('host'))
-    return { problem: 'must be a postgresql:// URL with a host' };
-  if ((searchParams.get('schema') ?? 'public') !== 'public')
-    return { problem: 'must not name a schema, because the tables of the service are in the schema public' };
-  const usesSystem = SYSTEM_CERTIFICATES.test(value);
-  for (const name of usesSystem ? ['sslcert', 'sslkey'] : ['sslrootcert', 'sslcert', 'sslkey']) {
-    const file = searchParams.get(name);
-    if (!file) continue;
-    if (usesSystem) return { problem: `must not have the parameter ${name} with sslrootcert=system` };
-    // Without the comment in the call, a build would add all files of the project to .next/standalone.
-    if (!existsSync(/* turbopackIgnore: true */ file))
-      return { problem: `must name a file that exists in its parameter ${name}` };
-  }
-  return { value };
 }
 
 const httpUrl = required.check(
@@ -240,12 +196,6 @@ export function kvAddress(): { readonly url: string; readonly token: string } {
   const { KV_REST_API_URL: url, KV_REST_API_TOKEN: token } = parseEnvironmentSubset(schema);
   return { url, token };
 }
-
-/** Returns the lifetime of a cached internal id in seconds. */
-export const userIdCacheSeconds = (): number => environment().USER_ID_CACHE_TTL_SECONDS;
-
-/** Returns the signing secrets of the webhook. Several are valid during a rotation. */
-export const signingSecrets = (): readonly string[] => environment().IDP_WEBHOOK_SIGNING_SECRET;
 
 /** Replaces the parsed environment, or lets the next call of environment() parse it again. Only tests call this function. */
 export function setEnvironment(environment: Environment | undefined): void {

@@ -1,17 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-
-/** An error after which a later attempt can succeed. Operators see the message, so it must not contain request data. */
-export class TransientError extends Error {
-  constructor(
-    message: string,
-    /** Pause that the server requested, for example in a `Retry-After` header. */
-    readonly retryAfterSeconds?: number,
-    options?: ErrorOptions,
-  ) {
-    super(message, options);
-    this.name = 'TransientError';
-  }
-}
+import { TransientError, withoutValues } from './transient-error';
 
 export interface RetryOptions {
   /** Maximum total length of the pauses between the attempts. */
@@ -26,7 +14,7 @@ const FIRST_PAUSE_SECONDS = 0.5;
 const MAX_PAUSE_SECONDS = 15;
 
 /**
- * Calls `work` and repeats the call when it throws a TransientError. The pause is the one that the server requested. Otherwise,
+ * Calls `work` and repeats the call when it throws a TransientError, also that of the database (`withoutValues`). The pause is the one that the server requested. Otherwise,
  * it starts at 0.5 s and doubles up to 15 s. Throws the last error if the next pause would exceed the limit, and any other error
  * immediately.
  */
@@ -38,7 +26,8 @@ export async function retry<T>(
   for (let backoff = FIRST_PAUSE_SECONDS; ; backoff = Math.min(backoff * 2, MAX_PAUSE_SECONDS)) {
     try {
       return await work();
-    } catch (error) {
+    } catch (cause) {
+      const error = withoutValues(cause);
       if (!(error instanceof TransientError)) throw error;
       const pause = error.retryAfterSeconds ?? backoff;
       waited += pause;

@@ -1,0 +1,35 @@
+import { describeError } from './describe-error';
+
+/** An error after which a later attempt can succeed. Operators see the message, so it must not contain request data. */
+export class TransientError extends Error {
+  constructor(
+    message: string,
+    /** Pause that the server requested, for example in a `Retry-After` header. */
+    readonly retryAfterSeconds?: number,
+  ) {
+    super(message);
+    this.name = 'TransientError';
+  }
+}
+
+/** SQLSTATEs and Prisma codes of permanent errors, such as rejected credentials, a missing table, or the error of a trigger. */
+const PERMANENT = /^(?:23|28|3D|42|P0001|P1000|P1003|P1010|P2021|P2022)/;
+/** Codes of Prisma, of PostgreSQL and of a broken connection. */
+const OF_DATABASE = /^(?:(?=.*\d)[0-9A-Z]{5}|E(?:CONN|PIPE|HOST|NET|TIMEDOUT|NOTFOUND|AI_AGAIN).*)$/;
+/** Messages of the timeouts of the database driver, which have no code. */
+const DRIVER_TIMEOUT = /^(?:Connection terminated|Query read timeout|timeout exceeded)/;
+
+/**
+ * Converts an error of the database to one whose message contains no value of a row: a permanent error to an Error, and any other
+ * error to a TransientError, because a failover or a busy pool does not last. Returns any other error unchanged.
+ */
+export function withoutValues(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { name, code = '', sqlState } = describeError(error);
+  const isOfDatabase = OF_DATABASE.test(code) || name.startsWith('PrismaClient');
+  if (sqlState === undefined && !isOfDatabase && !DRIVER_TIMEOUT.test(error.message)) return error;
+  const reason = sqlState ?? (code || name);
+  if (reason === '42501') return new Error('The database role lacks a privilege (42501)');
+  if (PERMANENT.test(reason)) return new Error(`The database rejected the statement (${reason})`);
+  return new TransientError(`The database failed (${reason})`);
+}

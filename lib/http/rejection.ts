@@ -1,0 +1,35 @@
+import { describeError } from '../base/describe-error';
+import { log, requestIdOf, telemetry } from '../base/log';
+
+/** Messages of the responses to requests that reach no route. */
+const REJECTIONS = {
+  400: 'Bad request',
+  404: 'Not found',
+  405: 'Method not allowed',
+  408: 'Request timeout',
+  411: 'Length required',
+  413: 'Payload too large',
+  431: 'Request header fields too large',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+} as const;
+
+export type RejectionStatus = keyof typeof REJECTIONS;
+
+/** Logs a request that reaches no route, without its address, and returns the headers and the body of the response. */
+export function rejection(status: RejectionStatus, givenRequestId?: unknown, error?: unknown) {
+  const requestId = requestIdOf(givenRequestId);
+  const line = { requestId, route: 'none', status, ms: 0 };
+  telemetry()?.recordRequest({ ...line, method: '_OTHER', fields: {}, quiet: false });
+  if (status < 500) log.info(line, 'request');
+  else log.error({ ...line, error: describeError(error) }, 'request');
+  const body = JSON.stringify({ message: REJECTIONS[status] });
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(body)),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'x-request-id': requestId,
+  };
+  return { headers, body };
+}

@@ -1,0 +1,7 @@
+/** What a command did for one user. With a `reason`, the user needs a decision of the operator. */
+export interface UserResult {
+  /** The id at the identity provider. */
+  readonly id: string;
+  readonly outcome: string;
+  readonly reason?: string;
+}
