@@ -41,8 +41,22 @@ const DIGEST_FILE = path.join(BUILD_FOLDER, 'source-digest');
  * digest includes `node_modules/.package-lock.json` instead of `node_modules`.
  */
 const NOT_READ = new Set([
-  ...['.git', '.github', '.ci', '.local', '.next', BUILD_FOLDER, 'node_modules'],
-  ...['bench', 'biome', 'dev', 'docs', 'examples', 'packages', 'tests', 'tools', 'next-env.d.ts'],
+  '.git',
+  '.github',
+  '.ci',
+  '.local',
+  '.next',
+  BUILD_FOLDER,
+  'node_modules',
+  'bench',
+  'biome',
+  'dev',
+  'docs',
+  'examples',
+  'packages',
+  'tests',
+  'tools',
+  'next-env.d.ts',
 ]);
 
 /** Returns a digest of everything that the build reads, including the version of Node.js. */

@@ -15,7 +15,8 @@ const fake = fakeStorage(async (_name, statement) => statement());
 type Names = 'findLink' | 'insertLink' | 'isForgotten' | 'findLinks' | 'deleteLink';
 type Storage = Pick<typeof real, Names> & { readonly move: (from: string, to: string) => Promise<void> };
 const FAKE: Storage = {
-  ...{ ...fake.links, ...fake.rows },
+  ...fake.links,
+  ...fake.rows,
   move: async (from, to) => fake.move(from, to),
 };
 const REAL: Storage = {

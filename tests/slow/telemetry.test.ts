@@ -23,8 +23,14 @@ import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 /** Returns a private text that the service must not export. */
 const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;
 const MARKS = {
-  ...{ query: mark('query'), path: mark('path'), header: mark('header'), body: mark('body') },
-  ...{ user: mark('user_'), message: mark('msg_'), type: mark('type'), token: mark('token') },
+  query: mark('query'),
+  path: mark('path'),
+  header: mark('header'),
+  body: mark('body'),
+  user: mark('user_'),
+  message: mark('msg_'),
+  type: mark('type'),
+  token: mark('token'),
 };
 /** Headers of a caller that has a trace of its own. */
 const TRACE = {
@@ -78,8 +84,11 @@ test('The service exports its spans and metrics without a private value of a req
   await expect.poll(breaker).toBe(1);
   expect(receiver.metrics().map(({ name }) => name)).toEqual([
     'http.server.request.duration',
-    ...['identity_link.cache.breaker.open', 'identity_link.cache.operation.duration'],
-    ...['identity_link.registrations', 'identity_link.webhook.last_verified.age', 'identity_link.webhooks'],
+    'identity_link.cache.breaker.open',
+    'identity_link.cache.operation.duration',
+    'identity_link.registrations',
+    'identity_link.webhook.last_verified.age',
+    'identity_link.webhooks',
   ]);
   const steps = () =>
     new Set(
@@ -94,21 +103,31 @@ test('The service exports its spans and metrics without a private value of a req
     .poll(() => [...steps()])
     .toEqual(
       expect.arrayContaining([
-        ...['cache read hit', 'cache read miss', 'cache read error', 'cache write stored'],
-        ...['guard passed', 'guard rejected', 'guard failed'],
-        ...['register created', 'register existing', 'register failed'],
-        ...['verify webhook verified', 'verify webhook rejected'],
-        ...[`GET ${ME} 200`, `GET ${ME} 401`, `GET ${ME} 500`, `POST ${HOOK} 200`, `POST ${HOOK} 400`],
+        'cache read hit',
+        'cache read miss',
+        'cache read error',
+        'cache write stored',
+        'guard passed',
+        'guard rejected',
+        'guard failed',
+        'register created',
+        'register existing',
+        'register failed',
+        'verify webhook verified',
+        'verify webhook rejected',
+        `GET ${ME} 200`,
+        `GET ${ME} 401`,
+        `GET ${ME} 500`,
+        `POST ${HOOK} 200`,
+        `POST ${HOOK} 400`,
       ]),
     );
   const secrets = Object.entries({
-    ...{
-      ...MARKS,
-      token,
-      userId,
-      secretKey: SECRET_KEY,
-      signingSecret: SIGNING_SECRET.replace('whsec_', ''),
-    },
+    ...MARKS,
+    token,
+    userId,
+    secretKey: SECRET_KEY,
+    signingSecret: SIGNING_SECRET.replace('whsec_', ''),
     kvToken: service.environment['KV_REST_API_TOKEN'] ?? '',
     databaseUrl: service.environment['DATABASE_URL'] ?? '',
   });

@@ -2,7 +2,10 @@ import { expect, test } from 'vitest';
 import { type Call, checkHistory } from '../harness/history';
 
 const call = (entryPoint: Call['entryPoint'], status: number | undefined, userId?: string): Call => ({
-  ...{ identityProviderUserId: 'user_1', entryPoint, status, userId },
+  identityProviderUserId: 'user_1',
+  entryPoint,
+  status,
+  userId,
 });
 const HISTORY = [
   call('register', 201, 'a'),

@@ -102,7 +102,9 @@ test.each(texts)(
     const telemetry = start();
     telemetry.recordRequest({ ...request, route: '/recorded/v1/[id]' });
     const parent = trace.setSpanContext(context.active(), {
-      ...{ traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: TraceFlags.SAMPLED },
+      traceId: 'a'.repeat(32),
+      spanId: 'b'.repeat(16),
+      traceFlags: TraceFlags.SAMPLED,
       traceState: createTraceState('user=alice'),
     });
     const started = trace.getTracer('next.js').startSpan('GET /users/alice', { attributes }, parent);

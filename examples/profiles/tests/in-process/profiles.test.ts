@@ -150,7 +150,10 @@ test('A repeated replay of 510 users stores the newest profile of each, despite 
   for (const [index, id] of ids.entries())
     provider.store.users.put({
       ...template,
-      ...{ id, firstName: 'Replayed', createdAt: 1_000 + index, updatedAt: 5_000 },
+      id,
+      firstName: 'Replayed',
+      createdAt: 1_000 + index,
+      updatedAt: 5_000,
     });
   const linked = ids.slice(0, 60);
   await linkMany(linked);
