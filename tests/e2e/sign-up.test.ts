@@ -2,7 +2,7 @@ import { mailedCode, shownLink, signUp } from '../harness/browser/browser';
 import { CONSOLE_URL, expect, test } from '../harness/browser/test';
 import { me } from '../harness/requests';
 
-test('The first page of a new user registers the user. The webhook that arrives later does not change the row, and the account page, the API and the database have the same internal id', async ({
+test('The first page of a new user registers the user, and the webhook that arrives later does not change the row', async ({
   page,
   service: { database, idp, url },
 }) => {

@@ -24,7 +24,7 @@ afterEach(async () => {
   await closeDatabase();
 });
 
-test('The first query opens the connection pool and passes the pool to attachDatabasePool() of Vercel', async () => {
+test('The first query opens the connection pool, and Vercel gets the pool', async () => {
   await closeDatabase();
   await pingDatabase(1_000);
   expect(currentPool()).toMatchObject({ totalCount: 1, idleCount: 1, waitingCount: 0 });
@@ -49,7 +49,7 @@ test('The loss of an idle database connection is logged and does not end the pro
   warn.mockRestore();
 });
 
-test('pingDatabase() rejects if the database does not respond within the given time', async () => {
+test('A check of the database fails if the database does not respond within the given time', async () => {
   await pingDatabase(1_000);
   await database.proxy.treat('black-hole');
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -83,7 +83,7 @@ test('A transaction waits for a database that needs several seconds to start', a
   expect(await transaction).toEqual([{ one: 1 }]);
 });
 
-test('The statements of one withConnection() call run on one connection, which is closed when the callback settles', async () => {
+test('Statements that need one connection share it, and it is closed after the last one', async () => {
   const [first, second] = await withConnection(async (rows) => [
     await rows('SELECT pg_backend_pid() AS pid'),
     await rows('SELECT pg_backend_pid() AS pid'),

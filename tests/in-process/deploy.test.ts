@@ -229,7 +229,7 @@ test.each<[string, string]>([
   expect(await deployMigrations(url, folder)).toEqual([]);
 });
 
-test('pendingMigrations() returns the pending migrations without writing to the database, or undefined if the role may not read the applied migrations', async () => {
+test('The pending migrations are found without a write to the database, unless the role may not read the applied ones', async () => {
   const folder = newMigrations({ '1_good': 'CREATE TABLE note (id INT)' });
   expect(await pendingMigrations(url, folder)).toEqual(['1_good']);
   expect(await query(`SELECT to_regclass('_prisma_migrations') AS record`)).toEqual([{ record: null }]);

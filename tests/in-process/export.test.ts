@@ -12,7 +12,7 @@ const { deleteLink, exportUser, findLinks, linkMany } = await importAsProcess(as
   ...(await import('#lib/users/backfill')),
 }));
 
-test('exportUser() returns all stored data about a linked user, with the true times in a database whose time zone is not UTC, and the result of the callback as `ownTables`', async () => {
+test('The export of a linked user has all stored data, the rows of the application, and the true times in a database whose time zone is not UTC', async () => {
   await linkMany(['user_1']);
   const [userId = ''] = await database.idsOf('user_1');
   await pool.query(`INSERT INTO previous_ids VALUES ('old_1', $1, 'user_1', 'run', '2030-01-01Z')`, [userId]);
@@ -43,7 +43,7 @@ test('exportUser() returns all stored data about a linked user, with the true ti
   expect(exportOwn).toHaveBeenCalledExactlyOnceWith(user);
 });
 
-test('For a forgotten user without a link, exportUser() returns null values, empty lists and the time until which the user is forgotten. It rejects if the cache does not respond', async () => {
+test('The export of a forgotten user has only the time until which the user is forgotten, and fails if the cache does not respond', async () => {
   await deleteLink('user_forgotten', 30);
   const { rows } = await pool.query(
     `UPDATE forgotten_users SET expires_at = date_trunc('second', expires_at) RETURNING expires_at`,

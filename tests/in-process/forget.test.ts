@@ -49,7 +49,7 @@ beforeEach(() => {
   };
 });
 
-test('forget() deletes the cached id before the row, after the row and after a pause of 9 s, and so also an id that a lookup caches during the pause', async () => {
+test('A deletion removes the cached id before the row, after the row and after a pause of 9 s, and so also an id that a lookup caches during the pause', async () => {
   const userId = await resolve('user_gone');
   steps.length = 0;
   const result = await forget('user_gone', async () => {
@@ -84,7 +84,7 @@ test('forget() deletes the cached id before the row, after the row and after a p
   expect(pauses).toEqual([9_000]);
 });
 
-test('forget() does not delete a row that another table refers to without ON DELETE CASCADE', async () => {
+test('A row that another table refers to without ON DELETE CASCADE is not deleted', async () => {
   const userId = await resolve('user_referenced');
   await database.pool.query(`CREATE TABLE orders (user_id uuid REFERENCES users (id))`);
   await database.pool.query('INSERT INTO orders VALUES ($1)', [userId]);
@@ -93,7 +93,7 @@ test('forget() does not delete a row that another table refers to without ON DEL
   expect([...(await forgottenUntil(['user_referenced']))]).toEqual([]);
 });
 
-test('After forget() for 0 days, `forgotten_users` has no row for the user, and a registration without a session token links the user again', async () => {
+test('A user that is forgotten for 0 days has no row in `forgotten_users`, and any registration links the user again', async () => {
   await forget('user_unprotected');
   const { rows: before } = await database.pool.query('SELECT FROM forgotten_users');
   expect(await forget('user_unprotected', undefined, 0)).toBe('forgotten');

@@ -81,7 +81,7 @@ test('A deletion is due 24 hours after the user.deleted event arrives, and the r
   expect(await deletionDueAt(['user_other'])).toBeNull();
 });
 
-test('A due deletion deletes the row and the cached id, stores that the user is forgotten, and is no longer pending. The result contains the internal id and digits of the hashed id', async () => {
+test('A due deletion deletes the row and the cached id, stores that the user is forgotten, and is no longer pending', async () => {
   const userId = await linkAndDelete('user_due');
   await kv.cacheId('user_due', 'cached');
   const { rows } = await pool.query(`SELECT encode(forgotten_user_hash('user_due'), 'hex') AS hash`);
@@ -192,7 +192,7 @@ test('A user.deleted event that arrives during the deletion of the user starts t
   expect(await run()).toEqual({});
 });
 
-test('A run sends one provider request for each batch of 20 users. Deletions stay pending if the run fails after it has deleted the rows, and the next run completes them', async () => {
+test('The next run completes the deletions of a run that failed after it had deleted the rows, with one provider request for each 20 users', async () => {
   const ids = Array.from({ length: 21 }, (_, index) => `user_${String(index).padStart(2, '0')}`);
   await pool.query(`INSERT INTO pending_deletions SELECT unnest($1::text[]), now() - interval '1 minute'`, [
     ids,

@@ -78,7 +78,7 @@ beforeEach(() => {
 });
 afterEach(() => kv.proxy.treat('forward'));
 
-test('A moved user has the same internal id under all ids, and each lookup takes one database statement. A dry run moves no user, and a second run only deletes the cached ids', async () => {
+test('A moved user has the same internal id under all ids, and each lookup takes one database statement', async () => {
   const userId = await create('old_1');
   expect(await move('old_1', 'new_1', { dryRun: true })).toEqual(MOVED);
   expect(await database.idsOf('old_1')).toEqual([userId]);
@@ -131,7 +131,7 @@ test('A rollback with the journal of a run (the previous ids that the run stored
 });
 
 test.each(['read committed', 'repeatable read', 'serializable'])(
-  'If another process links and moves a user between the lookup and the insert of a registration, the registration returns the internal id of the user (isolation level %s)',
+  'A registration during which another process links and moves the user returns the internal id of the user (isolation level %s)',
   async (isolation) => {
     const [oldId, newId] = [`old_race_${isolation}`, `new_race_${isolation}`];
     await database.alter(`SET default_transaction_isolation = '${isolation}'`);
@@ -204,7 +204,7 @@ test('If a move would deadlock with a transaction of the application, the move i
 });
 
 test.each(['old_forget', 'new_forget'])(
-  'forget() with one id of a moved user forgets both ids: %s',
+  'The deletion of a moved user by one id forgets both ids: %s',
   async (id) => {
     const pair = [`${id}_old`, `${id}_new`] as const;
     const given = id === 'old_forget' ? pair[0] : pair[1];

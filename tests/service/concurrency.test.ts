@@ -19,7 +19,7 @@ async function race(id: string, requests: readonly (() => Promise<Call>)[]) {
   return { calls: await calls, hasRaced };
 }
 
-test('Of concurrent requests for a new user in two processes, at most one gets a 201. All requests that succeed get the same internal id, and there is one row', async () => {
+test('Concurrent requests for a new user in two processes get one internal id and at most one 201, and there is one row', async () => {
   for (const { url } of service.processes) await me(url, caller);
   let hasRaced = false;
   // On a busy machine, the requests of one process may be late.

@@ -39,7 +39,7 @@ function runScript(
   });
 }
 
-test('The db:deploy command prints the migrations that it applied. In a preview, it migrates the database of DATABASE_URL only if MIGRATE_PREVIEW_DATABASE is set, and never that of MIGRATION_DATABASE_URL', async () => {
+test('A preview migrates its own database only if MIGRATE_PREVIEW_DATABASE is set, and never that of MIGRATION_DATABASE_URL', async () => {
   const [url, production] = [await newDatabase(), await newDatabase()];
   const preview = { VERCEL_ENV: 'preview', MIGRATION_DATABASE_URL: production };
   const skipped = await runScript(url, preview);

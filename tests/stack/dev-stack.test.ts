@@ -170,7 +170,7 @@ test.each([
   },
 );
 
-test('requireStore() rejects if the KV store rejects the token, and resolves if the token is right', async () => {
+test('A KV store that rejects the token prevents the start of the local stack', async () => {
   const options = { token: 'the token', engine: memoryEngine() };
   const { url, token } = stopAfterTest(await startKvServer(options));
   await expect(requireStore(url, 'hidden')).rejects.toThrow('status 401');
@@ -187,7 +187,7 @@ test.each([
   [{ REDIS_URL: 'http://hidden' }, /REDIS_URL: not a redis:\/\/ URL/],
   [{ DATABASE_URL: 'mysql://hidden' }, /DATABASE_URL: not a postgresql:\/\/ URL/],
 ])(
-  'readSettings() throws an error that names the missing or invalid variables but not their values: %j',
+  'An error about the settings of the local stack names the missing or invalid variables but not their values: %j',
   (more, words) => {
     expect(() => readSettings(more)).toThrow(words);
     expect(() => readSettings(more)).not.toThrow('hidden');

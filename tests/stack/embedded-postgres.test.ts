@@ -75,7 +75,7 @@ test('The embedded PostgreSQL ends when the process that started it is killed, a
   expect(await query(next.url('left_behind'), 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
-test('startPostgres() rejects with the log of the server if the server does not start', async () => {
+test('If the embedded PostgreSQL does not start, the error contains its log', async () => {
   const occupied = createServer();
   onTestFinished(() => void occupied.close());
   const port = await listen(occupied);

@@ -18,11 +18,11 @@ test.each([
   ['/x/openapi.json', false],
   ['/x/health/ready', false],
   ['/__clerk/v1/client', false],
-])('isApi() returns whether a path is an API path: %s, %s', (pathname, expected) => {
+])('A path that no file of app/ matches is an API path or not: %s, %s', (pathname, expected) => {
   expect(isApi(pathname)).toBe(expected);
 });
 
-test('The first file of app/ that matches a path decides whether isApi() returns true', async () => {
+test('The first file of app/ that matches a path decides whether it is an API path', async () => {
   const files = [
     'route /projects/v1/list',
     'page /projects/([^/]+)/([^/]+)',
@@ -127,7 +127,7 @@ test('TRACE is a 405. A POST to a page without a length is a 411, and a declared
   expect(statusOf('/auth/v1/register', { method: 'POST', contentLength: String(1024 * 1024 + 1) })).toBe(413);
 });
 
-test('rejection() logs a request without its address, and returns the headers and the body of the response', () => {
+test('A rejected request is logged without its address, and gets a response in JSON with its request id', () => {
   const info = vi.spyOn(log, 'info').mockReturnValue();
   expect(rejection(404, 'req-1')).toEqual({
     headers: {

@@ -9,13 +9,13 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('withTimeout() returns the result or the error of work that settles in time, and leaves no timer', async () => {
+test('Work that settles in time keeps its result or error, and leaves no timer', async () => {
   expect(await withTimeout(1_000, Promise.resolve('done'))).toBe('done');
   await expect(withTimeout(1_000, Promise.reject(new Error('failed')))).rejects.toThrow('failed');
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('withTimeout() rejects with a TimeoutError if the work does not settle in time', async () => {
+test('Work that does not settle in time fails with a TimeoutError', async () => {
   const rejected = vi.fn();
   const waiting = withTimeout(1_000, new Promise(() => undefined)).catch(rejected);
   await vi.advanceTimersByTimeAsync(999);
@@ -43,6 +43,6 @@ test.each([
   ['Prisma 6, unique key', { code: 'P2002', meta: { modelName: 'User', target: ['clerk_id'] } }, '23505'],
   ['Prisma 6, lost race', { code: 'P2034', meta: { modelName: 'User' } }, '40001'],
   ['no database error', { code: 'P2025', meta: { cause: 'No record was found' } }, undefined],
-])('sqlStateOf() returns the SQLSTATE of an error of %s', (_name, error, sqlState) => {
+])('The SQLSTATE of a database error is found: %s', (_name, error, sqlState) => {
   expect(sqlStateOf(Object.assign(new Error('failed'), error))).toBe(sqlState);
 });

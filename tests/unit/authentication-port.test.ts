@@ -45,7 +45,7 @@ describe.each([
     },
   );
 
-  test('authenticateRequest() returns the internal id and the identity-provider user id of a verified session', async () => {
+  test('The use case returns the internal id and the identity-provider user id of a verified session', async () => {
     const { id } = idp.createUser({ email: `${name.replace(' ', '-')}@example.com` });
     const headers = bearer(idp.sessionToken(idp.createSession(id).id));
     expect(await authenticate(headers)).toEqual({

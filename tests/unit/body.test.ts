@@ -7,13 +7,13 @@ const sent = (body: string | Uint8Array<ArrayBuffer>) =>
 const rules = { maxBytes: 8, notUtf8: 'No text' };
 
 test.each(['', '12345678', '\ufeffé', 'a\0b'])(
-  'limitBody().text() returns a body within the limit unchanged: %j',
+  'A body within the limit is read unchanged: %j',
   async (body) => {
     expect(await limitBody(sent(body), rules).text()).toBe(body);
   },
 );
 
-test('limitBody().text() rejects a body above the limit with a 413, and a body that is not valid UTF-8 with a 400', async () => {
+test('A body above the limit is a 413, and a body that is not valid UTF-8 a 400', async () => {
   await expect(limitBody(sent('123456789'), rules).text()).rejects.toMatchObject({
     name: 'HttpError',
     status: 413,
@@ -96,7 +96,7 @@ test('The error for a body that cannot be read has a message without internal de
   });
 });
 
-test('limitBody().text() joins the chunks of a body, and stops reading above the limit', async () => {
+test('The chunks of a body are joined, and none is read above the limit', async () => {
   let chunks = 0;
   /** Returns a body of `last` chunks with three bytes each. */
   const chunked = (last: number) =>
@@ -117,7 +117,7 @@ test('limitBody().text() joins the chunks of a body, and stops reading above the
   expect(chunks).toBe(3);
 });
 
-test('limitBody().text() cancels a body that is too long, and ignores an error of the cancellation', async () => {
+test('A body that is too long is cancelled, and an error of the cancellation is ignored', async () => {
   const cancel = vi.fn(() => Promise.reject(new Error('connect ECONNRESET 10.0.0.1')));
   const pull = (controller: ReadableStreamDefaultController<Uint8Array>) =>
     controller.enqueue(new TextEncoder().encode('123456789'));
@@ -126,7 +126,7 @@ test('limitBody().text() cancels a body that is too long, and ignores an error o
   expect(cancel).toHaveBeenCalledTimes(1);
 });
 
-test('limitBody().text() returns an empty string for a request without a body', async () => {
+test('A request without a body has an empty text', async () => {
   expect(await limitBody(new Request('http://localhost/', { method: 'POST' }), rules).text()).toBe('');
 });
 

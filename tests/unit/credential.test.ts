@@ -78,7 +78,7 @@ test.each([
   ['Bearer oat_0123456789abcdef', 'malformed'],
   ['Basic YTpi', 'no-credential'],
   ['Digest  a b', 'no-credential'],
-])('extractCredential() reads the authorization header %j as: %s', (authorization, expected) => {
+])('The authorization header %j contains: %s', (authorization, expected) => {
   const bearer = { header: 'authorization', value: `Bearer ${TOKEN}` };
   expect(extract({ authorization })).toEqual(expected === TOKEN ? bearer : expected);
 });
@@ -95,7 +95,7 @@ test.each([
   ],
   [`__session=${TOKEN}; __session_x=no-token`, `__session=${TOKEN}`],
   [`__session=${TOKEN}; __session_x=${OTHER}==; __session_y=${OTHER} x`, `__session=${TOKEN}`],
-])("extractCredential() keeps only well-formed cookies of the provider's SDK: %j", (given, value) => {
+])('The SDK gets only its own well-formed cookies: %j', (given, value) => {
   expect(extract({ cookie: given })).toEqual({ header: 'cookie', value });
 });
 
@@ -110,20 +110,20 @@ test.each([
   expect(extract({ cookie: given, 'sec-fetch-site': 'cross-site' })).toBe('no-credential');
 });
 
-test('parseCookies() trims names and values, keeps equals signs in values, and omits cookies without a name', () => {
+test('The names and values of cookies are trimmed, and cookies without a name are omitted', () => {
   expect(parseCookies(new Headers({ cookie: ' a = b=c ;d;=e;' }))).toEqual([
     { name: 'a', value: 'b=c' },
     { name: 'd', value: '' },
   ]);
 });
 
-test('clientHeaders() removes the headers that could forge a session or make Next.js skip the route, and no other header', () => {
+test('A route gets no header that could forge a session or make Next.js skip the route, and every other header', () => {
   const kept = { 'x-clerks': '1', 'my-x-clerk-a': '1', cookie: 'a' };
   const removed = { 'x-clerk-a': '1', 'x-identity-link-verdict': '1', 'x-middleware-prefetch': '1' };
   expect(Object.fromEntries(clientHeaders(new Headers({ ...kept, ...removed })))).toEqual(kept);
 });
 
-test("clientHeaders() keeps 180 cookies, and drops the cookies of the provider's SDK last", () => {
+test("A route gets at most 180 cookies, and those of the provider's SDK are dropped last", () => {
   const own = Array.from({ length: 1_900 }, (_, index) => `c${index}=`);
   const cookies = [...own, `__session=${TOKEN}`, '__client_uat=1'].join('; ');
   const kept = parseCookies(clientHeaders(new Headers({ cookie: cookies }))).map(({ name }) => name);

@@ -17,7 +17,7 @@ afterEach(async () => {
   await closeDatabase();
 });
 
-test('check() converts each outcome of a check to a result, and does not print an unknown error', async () => {
+test('Each outcome of a check becomes a result, which does not contain the text of an unknown error', async () => {
   const run = (name: string, work: () => string) => check(name, async () => work());
   expect(await run('a', () => 'fine')).toEqual({ name: 'a', status: 'ok', message: 'fine' });
   expect(await run('a', () => fail('b', 'c'))).toEqual({
@@ -48,7 +48,7 @@ test.each([
   [new AggregateError([Object.assign(new Error('x'), { code: 'E1' }), new Error('y')]), 'E1'],
   [new AggregateError([], 'none'), 'none'],
   [new DOMException('hidden 7', 'TimeoutError'), 'timeout'],
-])('errorCode() describes an error without a secret: %s', (error, code) => {
+])('An error is described without a secret: %s', (error, code) => {
   expect(errorCode(error)).toBe(code);
 });
 
@@ -152,7 +152,7 @@ test.each([
   [Response.json({ status: 'unknown' }), 'GET /health/alive gets a 200 with an unexpected body'],
   [Response.json({ message: 'no' }, { status: 500 }), 'GET /health/alive gets a 500 instead of a 200'],
 ])(
-  'The doctor tells the cause of a response that the service does not send: case %#',
+  'The doctor tells the cause of a response that the service does not send: $1',
   async (response, message) => {
     vi.spyOn(globalThis, 'fetch').mockImplementation(async () => response.clone());
     const [first, ...others] = await checkDeployedService('https://app.example.com');

@@ -81,7 +81,7 @@ test.each<[name: string, value: string | undefined, parsed: unknown]>([
     url,
     url,
   ]),
-])('parseEnvironment() parses %s=%j', (name, value, parsed) => {
+])('The variable %s may have the value %j', (name, value, parsed) => {
   expect(Reflect.get(parseEnvironment({ ...complete, [name]: value }), name)).toEqual(parsed);
 });
 
@@ -224,7 +224,7 @@ test.each(
   expect(problemsOf({ [name]: value })).toBe(`Invalid environment variables:\n  - ${name} ${problem}`);
 });
 
-test('environment() parses the variables once. After setEnvironment(undefined), it parses them again', () => {
+test('The variables are parsed once for a process, unless a test resets them', () => {
   for (const [name, value] of Object.entries(complete)) vi.stubEnv(name, value);
   setEnvironment(undefined);
   const first = environment();
@@ -235,7 +235,7 @@ test('environment() parses the variables once. After setEnvironment(undefined), 
   vi.unstubAllEnvs();
 });
 
-test('parseEnvironment() throws one error that lists every missing variable', () => {
+test('One error lists every missing variable', () => {
   const problems = Object.keys(complete).map((name) => `${name} is missing`);
   expect(() => parseEnvironment({ IDP_SECRET_KEY: '', DATABASE_URL: '  ' })).toThrow(
     expect.objectContaining({
@@ -261,7 +261,7 @@ test.each([
   ['a PEM without its header and footer', body],
   ['a PEM that is encoded in base64 again', Buffer.from(key).toString('base64')],
   ['a key in PKCS #1 format', publicKey.export({ type: 'pkcs1', format: 'pem' }).toString()],
-])('parseEnvironment() converts IDP_JWT_KEY to the format that the SDK reads: %s', (_form, value) => {
+])('IDP_JWT_KEY may have each form in which operators store it: %s', (_form, value) => {
   expect(parseEnvironment({ ...complete, IDP_JWT_KEY: value }).IDP_JWT_KEY).toBe(key);
 });
 

@@ -83,7 +83,7 @@ test('The log has one line for the start and one line for the end of an outage o
   expect(vi.mocked(log.info).mock.calls).toEqual([['ready again']]);
 });
 
-test('If the database does not respond, readiness() returns an error after 2 s, and the database gets one query at a time', async () => {
+test('If the database does not respond, the process is not ready after 2 s, and the database gets one query at a time', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   let respond = () => {};
   vi.mocked(pingDatabase).mockReturnValueOnce(new Promise((resolve) => (respond = resolve)));

@@ -23,6 +23,6 @@ test.each<[violations: string[], calls: Call[], rows: string[]]>([
   [['user_1 has several internal ids'], [...HISTORY, call('guard', 200, 'b')], ['a']],
   [['user_1 was created twice'], [...HISTORY, call('register', 201, 'a')], ['a']],
   [['user_1 was acknowledged, but has no row'], [call('webhook', 200)], []],
-])('checkHistory() finds the broken guarantees of a history: %j', (violations, calls, rows) => {
+])('The check of a history of calls finds each broken guarantee: %j', (violations, calls, rows) => {
   expect(checkHistory(calls, new Map([['user_1', rows]]))).toEqual(violations);
 });

@@ -13,7 +13,7 @@ import {
 } from '#lib/base/log';
 
 // describeError() returns the fields of an error for the log. It omits texts that may contain personal data or keys.
-test('describeError() returns the name, the code, the message and up to six stack frames of an error', () => {
+test('The log has the name, the code, the message and up to six stack frames of an error', () => {
   const error = Object.assign(new Error('outer'), { code: '23505' });
   error.stack = `Error: outer\nThe caller was at alice@example.com\n${'    at f (a.js:1:1)\n'.repeat(9)}`;
   expect(describeError(error)).toEqual({
@@ -27,7 +27,7 @@ test('describeError() returns the name, the code, the message and up to six stac
   expect(describeError('sk_test_1')).toEqual({ name: 'string' });
 });
 
-test('describeError() returns up to three causes', () => {
+test('The log has up to three causes of an error', () => {
   const chain = [1, 2, 3, 4].reduce((cause) => new Error('x', { cause }), new Error('root'));
   const { cause } = describeError(chain);
   expect(cause?.cause?.cause).toMatchObject({ name: 'Error' });
@@ -45,7 +45,7 @@ test.each([
   ['connect to ada@example.com', false],
   ['key sk_test_1', false],
 ])(
-  'describeError() returns a message only if it consists of 1 to 100 letters, spaces, commas, periods, apostrophes or hyphens: %j, %s',
+  'The log has the message of an error only if the message is a plain sentence of up to 100 characters: %j, %s',
   (message, isReturned) => {
     expect(describeError(new Error(message)).message).toBe(isReturned ? message : undefined);
     vi.stubEnv('NODE_ENV', 'development');
@@ -54,12 +54,12 @@ test.each([
   },
 );
 
-test('describeError() returns the message of an InvalidEnvironmentError, which names the missing variables', () => {
+test('The log has the message of an InvalidEnvironmentError, which names the missing variables', () => {
   const error = new InvalidEnvironmentError(['DATABASE_URL is missing']);
   expect(describeError(error).message).toContain('DATABASE_URL is missing');
 });
 
-test('describeError() does not return a line of the message as a stack frame, even if the name or the message has changed', () => {
+test('A line of the message of an error is not logged as a stack frame, even if the name or the message has changed', () => {
   const error = new Error('x\n    at alice@example.com (sk_test_abc:1:1)');
   expect(error.stack).toBeDefined();
   expect(describeError(error).frames?.length).toBeGreaterThan(0);
@@ -72,7 +72,7 @@ test.each([
   ['C'.repeat(41), false],
   ['alice@example.com', false],
 ])(
-  'describeError() returns a code only if it is a word of up to 40 characters: %s, %s',
+  'The log has the code of an error only if it is a word of up to 40 characters: %s, %s',
   (code, isReturned) => {
     expect(describeError(Object.assign(new Error('x'), { code })).code).toBe(isReturned ? code : undefined);
   },
@@ -83,7 +83,7 @@ test.each([
   ['42p10', false],
   ['42P10 alice@example.com', false],
   [undefined, false],
-])('describeError() returns a valid SQLSTATE of a Prisma error: %s, %s', (originalCode, isReturned) => {
+])('The log has the SQLSTATE of a Prisma error if it is valid: %s, %s', (originalCode, isReturned) => {
   const error = Object.assign(new Error('Raw query failed'), {
     code: 'P2010',
     meta: { driverAdapterError: { cause: { originalCode } } },

@@ -45,7 +45,7 @@ test.each([
   ['microseconds', fc.integer({ min: 1_000, max: 6_000 }).map((micros) => micros / 1_000)],
   ['one millisecond', fc.integer({ min: 1_000, max: 1_999 }).map((micros) => micros / 1_000)],
 ])(
-  'paginate() returns each user once, in the order of the list, also from a start time: creation times in %s',
+  'Paging finds each user once, in the order of the list, also from a start time: creation times in %s',
   async (_resolution, time) => {
     await fc.assert(
       fc.asyncProperty(rowsWith(time), limit, fc.integer({ min: 1, max: 6 }), async (rows, limit, start) => {
@@ -58,7 +58,7 @@ test.each([
   },
 );
 
-test('paginate() returns each user that exists during the whole run exactly once, even if other users sign up or are deleted', async () => {
+test('Paging finds each user that exists during the whole run exactly once, even if other users sign up or are deleted', async () => {
   const change = fc.record({ deletes: fc.array(fc.nat(60), { maxLength: 4 }), signUps: fc.nat(2) });
   // No page contains only users with one creation time.
   const table = fc.uniqueArray(fc.integer({ min: 10, max: 100 }), { maxLength: 40 });
@@ -85,7 +85,7 @@ test('paginate() returns each user that exists during the whole run exactly once
   );
 });
 
-test('paginate() rejects if the provider returns the same page for every request', async () => {
+test('Paging fails if the provider returns the same page for every request', async () => {
   const page = [1, 5].map((createdAt) => ({ id: `user_${createdAt}`, createdAt }));
   await expect(seenBy(() => page, { limit: 2 })).rejects.toThrow('before the requested time');
 });

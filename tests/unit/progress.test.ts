@@ -46,7 +46,7 @@ test.each([
   ['\u001b[2J', '"\\u001b[2J"'],
   ['right‮left\u0085', '"right?left?"'],
 ])(
-  'shown() escapes or replaces control and format characters of an id, and returns any other id unchanged: %j',
+  'The commands print an id without control and format characters, and any other id unchanged: %j',
   (id, text) => {
     expect(shown(id)).toBe(text);
   },

@@ -84,7 +84,7 @@ test('A call of the Backend API rejects after 20 s without a response', async ()
   expect(await call).toStrictEqual(new TransientError('the identity provider does not respond'));
 });
 
-test('listUsers() requests users in the order of their creation from the address in CLERK_API_URL, and returns their JSON as `raw`', async () => {
+test('The users are requested in the order of their creation from the address in CLERK_API_URL, and their JSON is returned', async () => {
   const requests = respondWith(() => Response.json([apiUser]));
   expect(await listUsers(PAGE)).toEqual([{ id: 'user_0', createdAt: 7, externalId: 'a', raw: apiUser }]);
   vi.stubEnv('CLERK_API_URL', 'http://127.0.0.1:4000/');
@@ -99,7 +99,7 @@ test('listUsers() requests users in the order of their creation from the address
   );
 });
 
-test('listUsersById() requests up to 100 users at a time, fewer if the ids are long, with a plus before each id', async () => {
+test('Users are requested by id, up to 100 at a time or fewer if the ids are long, with a plus before each id', async () => {
   const requests = respondWith(() => Response.json([apiUser]));
   expect(await listUsersById([])).toEqual([]);
   const numbers = Array.from({ length: 101 }, (_, index) => `-user_${index}`);
@@ -112,7 +112,7 @@ test('listUsersById() requests up to 100 users at a time, fewer if the ids are l
   expect(ids.flat()).toEqual([...numbers, ...long].map((id) => `+${id}`));
 });
 
-test('browserSettings() returns the proxy URL /__clerk and mailsOnConsole() returns IDP_CONSOLE_URL only if CLERK_FAPI_URL is set', () => {
+test('The browser uses the proxy /__clerk and the console in IDP_CONSOLE_URL only if CLERK_FAPI_URL is set', () => {
   const key = BUILD_TIME_VALUES.IDP_PUBLISHABLE_KEY;
   setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_CONSOLE_URL: 'http://127.0.0.1:3900' }));
   expect([browserSettings(), mailsOnConsole()]).toEqual([{ publishableKey: key }, undefined]);

@@ -7,7 +7,7 @@ const parse = (text: string) => parseMap(Readable.from([text]));
 const pairs = async (text: string) =>
   (await parse(text)).lines.map(({ line, oldId, newId }) => [line, oldId, newId]);
 
-test('parseMap() skips a heading, empty lines and a byte order mark, and reads quoted fields', async () => {
+test('A map may have a heading, empty lines, a byte order mark and quoted fields', async () => {
   expect(await pairs('\ufeffold,new\r\na,b\r\n\r\n"c,""d""","e"\n')).toEqual([
     [2, 'a', 'b'],
     [4, 'c,"d"', 'e'],
@@ -19,13 +19,13 @@ test('parseMap() skips a heading, empty lines and a byte order mark, and reads q
 });
 
 test.each(['a', 'a,b,c', 'a,"b', 'a,b"c', 'a;b'])(
-  'parseMap() rejects a map with a malformed line: %s',
+  'A map with a malformed line is rejected: %s',
   async (line) => {
     await expect(parse(`x,y\n${line}\n`)).rejects.toThrow(/^Line [23] of the map is malformed/);
   },
 );
 
-test('parseMap() reports the lines with an invalid id or outer white space and the lines whose old or new id occurs twice, and returns the other lines', async () => {
+test('A line of a map is a collision if an id is invalid, has outer white space or occurs twice', async () => {
   const long = 'u'.repeat(256);
   const map = `a,1\na,2\nb,3\nc,3\n,h\ni,\nj,${long}\n${long.slice(1)},k\nl,a\nm, n\n\to,p`;
   expect((await parse(map)).collisions.map(({ line, kind }) => [line, kind])).toEqual([

@@ -30,11 +30,11 @@ test.each([
   ['pauses as long as the server requests', 40, [limited(7), down, limited(30)], 'done', [7, 1, 30]],
   ['counts requested pauses', 10, [limited(7), limited(7)], expect.any(TransientError), [7]],
   ['throws any other error immediately', 60, [fatal], fatal, []],
-])('retry() %s', async (_what, seconds, errors, outcome, pauses) => {
+])('A retry %s', async (_what, seconds, errors, outcome, pauses) => {
   expect(await pausesOf(seconds, errors)).toEqual({ outcome, pauses });
 });
 
-test('onWait() receives the message of the error and the pause in seconds, and retry() really pauses', async () => {
+test('A retry really pauses, and reports the message of the error and the pause in seconds', async () => {
   const waits: unknown[] = [];
   const onWait = (...wait: unknown[]) => waits.push(wait);
   await expect(retry({ seconds: 0.01, onWait }, () => Promise.reject(limited(0.01)))).rejects.toThrow(

@@ -9,7 +9,7 @@ beforeEach(() => {
   forgetState();
 });
 
-test('Only the first call of beginShutdown() returns true, and every copy of the module in the process reports the shutdown', async () => {
+test('A shutdown begins once, and every copy of the module in the process reports it', async () => {
   const { beginShutdown, isShuttingDown } = await load();
   expect(isShuttingDown()).toBe(false);
   expect([beginShutdown(), beginShutdown()]).toEqual([true, false]);
@@ -17,7 +17,7 @@ test('Only the first call of beginShutdown() returns true, and every copy of the
   expect((await load()).isShuttingDown()).toBe(true);
 });
 
-test('closeDependencies() calls each registered function once, even if it was registered twice or if another function rejects', async () => {
+test('A shutdown calls each registered function once, even if it was registered twice or if another function rejects', async () => {
   const { closeDependencies, onShutdown } = await load();
   const failing = vi.fn(() => Promise.reject(new Error('still in use')));
   const other = vi.fn(async () => undefined);

@@ -52,7 +52,7 @@ const points = (name: string) =>
     .find((metric) => metric.name === name)
     ?.points.map(({ attributes, value }) => [...Object.values(attributes), value]);
 
-test('withSpan() returns the result of the work and exports a span with its outcome. A span inside another one is its child', async () => {
+test('A span is exported with the outcome of its work, and a span inside another one is its child', async () => {
   const telemetry = start();
   const ids = await telemetry.withSpan(
     'register',
@@ -67,7 +67,7 @@ test('withSpan() returns the result of the work and exports a span with its outc
   expect(telemetry.spanIds()).toBeUndefined();
 });
 
-test('If the work of a span rejects, withSpan() passes the error through, and the span has the outcome failed and the status ERROR', async () => {
+test('The span of work that rejects has the outcome failed and the status ERROR, and the error is passed through', async () => {
   const telemetry = start();
   const failing = telemetry.withSpan(
     'guard',
@@ -202,7 +202,7 @@ test('Errors of OpenTelemetry are logged at most once a minute and without their
   expect(warn).toHaveBeenCalledExactlyOnceWith({}, 'telemetry could not be sent');
 });
 
-test('flush() resolves if the collector does not respond in time', async () => {
+test('A collector that does not respond does not block the export at a shutdown', async () => {
   receiver.treat('hang');
   const telemetry = start();
   await guard(telemetry);

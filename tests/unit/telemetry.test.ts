@@ -19,7 +19,7 @@ test.each<[Record<string, string>, object | undefined]>([
   [{ ...ENDPOINT, OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none' }, undefined],
   [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://a/traces' }, TRACES],
   [{ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: ' http://a/m ' }, METRICS],
-])('telemetrySettings() enables the signals of the variables %j: %j', (variables, settings) => {
+])('The variables %j enable the signals %j', (variables, settings) => {
   expect(telemetrySettings(variables)).toEqual(settings);
 });
 
@@ -34,7 +34,7 @@ test.each(['grpc://token@a', 'a:4318', 'https://'])(
   },
 );
 
-test('If telemetry is disabled, withSpan() returns the promise of the work and does not call `outcomeOf`', () => {
+test('Disabled telemetry adds nothing to the work of a span', () => {
   const promise = Promise.resolve('done');
   const outcomeOf = vi.fn();
   expect(withSpan('guard', () => promise, outcomeOf)).toBe(promise);

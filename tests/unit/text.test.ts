@@ -3,12 +3,9 @@ import { text } from '#lib/api/text';
 
 const Title = text('title', 5);
 
-test.each(['a', 'abcde', ' a ', 'é', '漢字', '👩', '\n'])(
-  'The schema of text() returns a valid value unchanged: %j',
-  (value) => {
-    expect(Title.parse(value)).toBe(value);
-  },
-);
+test.each(['a', 'abcde', ' a ', 'é', '漢字', '👩', '\n'])('A valid text is parsed unchanged: %j', (value) => {
+  expect(Title.parse(value)).toBe(value);
+});
 
 test.each([
   [undefined, 'title must be a string'],
@@ -17,6 +14,6 @@ test.each([
   ['abcdef', 'title must have at most 5 characters'],
   ['a\0b', 'title must be well-formed Unicode without NUL'],
   ['a\ud800', 'title must be well-formed Unicode without NUL'],
-])('The schema of text() rejects an invalid value with a message: %j', (value, message) => {
+])('An invalid text is rejected with a message: %j', (value, message) => {
   expect(Title.safeParse(value).error?.issues[0]?.message).toBe(message);
 });
