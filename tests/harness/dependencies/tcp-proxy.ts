@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
 /** Behaviour of the proxy. It applies to new and to open connections. */
-export type Treatment =
+type Treatment =
   /** Forwards all bytes. */
   | 'forward'
   /** Does not listen. New connections are refused, and open connections are reset. */
