@@ -24,6 +24,8 @@ const BUILD = [...DATABASE, 'tests/vitest/prepare-services.ts'];
 
 export default defineConfig({
   test: {
+    // `npm test` runs two Vitest processes at a time, so neither may redraw the end of the terminal.
+    reporters: [['default', { summary: false }]],
     projects: [
       {
         test: {

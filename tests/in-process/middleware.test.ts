@@ -233,15 +233,19 @@ describe('Pages', () => {
   const STATE = 'next-router-state-tree';
   const shown = ['', { children: ['docs', { children: ['__PAGE__', {}] }] }, null, null, 16];
   test.each([
-    [JSON.stringify(shown), true],
-    [JSON.stringify(['', { children: [['slug', 'a', 'd', null], {}, ['/a', ''], 'refetch'] }]), true],
-    ['[]', false],
-    ['%', false],
-    ['["",{"__proto__":["",{}]}]', false],
-    ['["",{"\\u005f_proto__":["",{}]}]', false],
-    ['["",{"a":1}]', false],
-    [JSON.stringify(['x'.repeat(4_000), {}]), false],
-  ])('A page gets only a router state that Next.js accepts: %.60s', async (state, isPassed) => {
+    ['of a page', JSON.stringify(shown), true],
+    [
+      'of a refetch',
+      JSON.stringify(['', { children: [['slug', 'a', 'd', null], {}, ['/a', ''], 'refetch'] }]),
+      true,
+    ],
+    ['without a segment', '[]', false],
+    ['with a malformed escape', '%', false],
+    ['with the key __proto__', '["",{"__proto__":["",{}]}]', false],
+    ['with the escaped key __proto__', '["",{"\\u005f_proto__":["",{}]}]', false],
+    ['with an invalid segment', '["",{"a":1}]', false],
+    ['of more than 4,000 characters', JSON.stringify(['x'.repeat(4_000), {}]), false],
+  ])('A page gets only a router state that Next.js accepts: one %s', async (_what, state, isPassed) => {
     const { headers } = await at('/docs', { rsc: '1', [STATE]: encodeURI(state) });
     expect(headers.has(STATE)).toBe(isPassed);
   });

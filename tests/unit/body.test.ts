@@ -28,49 +28,45 @@ test('A body above the limit is a 413, and a body that is not valid UTF-8 a 400'
 const NOT_JSON = 'The request body must be JSON in UTF-8';
 const NO_OBJECT = 'The request body must be a JSON object';
 const NO_STRING = 'identityProviderUserId must be a string';
+const NOT_WELL_FORMED = 'identityProviderUserId must be well-formed Unicode without NUL';
 
-test.each<[body: string | Uint8Array<ArrayBuffer>, message: string]>([
-  ['', NOT_JSON],
-  ['{"identityProviderUserId": "user_x"', NOT_JSON],
-  [Uint8Array.of(0x22, 0xff, 0x22), NOT_JSON],
-  ['"user_x"', NO_OBJECT],
-  ['null', NO_OBJECT],
-  ['["user_x"]', NO_OBJECT],
-  ['{}', NO_STRING],
-  ['{"__proto__":{"identityProviderUserId":"x"}}', NO_STRING],
-  ['{"identityProviderUserId":1}', NO_STRING],
-  ['{"identityProviderUserId":null}', NO_STRING],
-  ['{"identityProviderUserId":""}', 'identityProviderUserId must not be empty'],
+test.each<[what: string, body: string | Uint8Array<ArrayBuffer>, message: string]>([
+  ['no body', '', NOT_JSON],
+  ['not JSON', '{"identityProviderUserId": "user_x"', NOT_JSON],
+  ['not UTF-8', Uint8Array.of(0x22, 0xff, 0x22), NOT_JSON],
+  ['a string', '"user_x"', NO_OBJECT],
+  ['null', 'null', NO_OBJECT],
+  ['an array', '["user_x"]', NO_OBJECT],
+  ['no id', '{}', NO_STRING],
+  ['an id inside of __proto__', '{"__proto__":{"identityProviderUserId":"x"}}', NO_STRING],
+  ['a number as id', '{"identityProviderUserId":1}', NO_STRING],
+  ['null as id', '{"identityProviderUserId":null}', NO_STRING],
+  ['an empty id', '{"identityProviderUserId":""}', 'identityProviderUserId must not be empty'],
   [
+    'an id of 256 characters',
     `{"identityProviderUserId":"${'u'.repeat(256)}"}`,
     'identityProviderUserId must have at most 255 characters',
   ],
-  [
-    String.raw`{"identityProviderUserId":"a\u0000b"}`,
-    'identityProviderUserId must be well-formed Unicode without NUL',
-  ],
-  [
-    String.raw`{"identityProviderUserId":"a\ud800"}`,
-    'identityProviderUserId must be well-formed Unicode without NUL',
-  ],
+  ['an id with a NUL', String.raw`{"identityProviderUserId":"a\u0000b"}`, NOT_WELL_FORMED],
+  ['an id with half a surrogate pair', String.raw`{"identityProviderUserId":"a\ud800"}`, NOT_WELL_FORMED],
 ])(
-  'An invalid body of the register route is a 400 that describes the error: %.60s',
-  async (body, message) => {
+  'An invalid body of the register route is a 400 that describes the error: %s',
+  async (_what, body, message) => {
     await expect(readJson(sent(body), RegisterUserRequest)).rejects.toMatchObject({ status: 400, message });
   },
 );
 
 test.each([
-  ' user ',
-  'USER_new',
-  'usér_😀_用户',
-  'u'.repeat(255),
-  '😀'.repeat(255),
-  "'; DROP TABLE users; --",
-  '__proto__',
+  ['white space at both ends', ' user '],
+  ['upper case', 'USER_new'],
+  ['characters outside ASCII', 'usér_😀_用户'],
+  ['255 characters', 'u'.repeat(255)],
+  ['255 characters of two UTF-16 units each', '😀'.repeat(255)],
+  ['an SQL statement', "'; DROP TABLE users; --"],
+  ['the name of a property that all objects have', '__proto__'],
 ])(
-  'The register route reads an id unchanged and ignores other fields: %.30s',
-  async (identityProviderUserId) => {
+  'The register route reads an id unchanged and ignores other fields: %s',
+  async (_what, identityProviderUserId) => {
     const more = '"userId":"mine","__proto__":{"polluted":true}';
     const body = JSON.stringify({ identityProviderUserId }).replace('}', `,${more}}`);
     expect(await readJson(sent(body), RegisterUserRequest)).toEqual({ identityProviderUserId });
