@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, vi } from 'vitest';
+import { afterAll, beforeAll, onTestFinished, vi } from 'vitest';
 import { createTestDatabase, type TestDatabase } from './dependencies/database';
 import { startTestKv, type TestKv } from './dependencies/kv';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from './keys';
@@ -59,10 +59,13 @@ export const DISK_FULL = '53100';
 /** SQLSTATE of a transaction that lost a race. The service retries such a transaction. */
 export const SERIALIZATION_FAILURE = '40001';
 
-/** Makes the first `count` inserts into `users` fail with a SQLSTATE. */
-export async function failInserts(database: TestDatabase, sqlState: string, count: number): Promise<void> {
+/** Makes the next `count` inserts into `users` of the current test fail with a SQLSTATE. */
+export async function failInserts({ pool }: TestDatabase, sqlState: string, count: number): Promise<void> {
+  const allow =
+    'DROP TRIGGER IF EXISTS fail_insert ON users; DROP FUNCTION IF EXISTS fail_insert; DROP SEQUENCE IF EXISTS attempts';
   // A sequence also counts the attempts that are rolled back.
-  await database.pool.query(`
+  await pool.query(`
+    ${allow};
     CREATE SEQUENCE attempts;
     GRANT USAGE ON SEQUENCE attempts TO PUBLIC;
     CREATE FUNCTION fail_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -70,10 +73,7 @@ export async function failInserts(database: TestDatabase, sqlState: string, coun
       RETURN NEW;
     END $$;
     CREATE TRIGGER fail_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION fail_insert()`);
-}
-
-/** Removes the effect of `failInserts`. */
-export async function allowInserts(database: TestDatabase): Promise<void> {
-  await database.pool.query(`
-    DROP TRIGGER IF EXISTS fail_insert ON users; DROP FUNCTION IF EXISTS fail_insert; DROP SEQUENCE IF EXISTS attempts`);
+  onTestFinished(async () => {
+    await pool.query(allow);
+  });
 }

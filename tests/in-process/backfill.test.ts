@@ -1,6 +1,6 @@
 import { afterAll, afterEach, expect, test, vi } from 'vitest';
 import type { BackfillOptions, BackfillResult } from '#lib/users/backfill';
-import { allowInserts, DISK_FULL, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
+import { DISK_FULL, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
 import { countOutcomes } from '../harness/outcomes';
 import { stubProviderUsers } from '../harness/provider-users';
 
@@ -35,7 +35,6 @@ const usersOf = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ id: `user_${index}`, createdAt: 1_000 + index }));
 
 afterEach(async () => {
-  await allowInserts(database);
   await database.pool.query('TRUNCATE users, forgotten_users CASCADE');
   provider.queries.length = 0;
   waits.length = 0;

@@ -1,7 +1,6 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { lockRow } from '../harness/dependencies/row-lock';
 import {
-  allowInserts,
   DISK_FULL,
   failInserts,
   importAsProcess,
@@ -25,7 +24,6 @@ const {
 beforeEach(() => {
   database.takeStatements();
 });
-afterEach(() => allowInserts(database));
 
 test('The link of many users takes one statement to find the unlinked users, and another one only if there are any', async () => {
   await register('user_b');
@@ -57,7 +55,6 @@ test('A user that another transaction links first is not among the new links', a
 test('The link of many users is repeated after a serialization failure, and rejects with the error of a full disk', async () => {
   await failInserts(database, SERIALIZATION_FAILURE, 1);
   expect((await linkMany(['user_h'])).size).toBe(1);
-  await allowInserts(database);
   await failInserts(database, DISK_FULL, 1);
   await expect(linkMany(['user_i'])).rejects.toThrow();
   expect(await database.idsOf('user_i')).toEqual([]);

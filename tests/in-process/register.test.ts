@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { waitUntil } from '../../dev/system/processes';
 import { lockInserts, lockRow, lockTable } from '../harness/dependencies/row-lock';
-import { allowInserts, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
+import { failInserts, importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database } = await startInProcess();
 
@@ -28,7 +28,6 @@ beforeEach(() => {
 afterEach(async () => {
   vi.useRealTimers();
   await database.proxy.treat('forward');
-  await allowInserts(database);
 });
 
 test('Registering a new user takes a SELECT and an INSERT, and registering an existing user takes one SELECT', async () => {
@@ -80,7 +79,6 @@ test.each([
     await failInserts(database, sqlState, 4);
     expect(await register(`user_${sqlState}`)).toMatchObject({ created: true });
     expect(database.takeVerbs()).toEqual(Array.from({ length: 5 }, () => ['SELECT', 'INSERT']).flat());
-    await allowInserts(database);
     await failInserts(database, sqlState, 5);
     const user = `user_rejected_${sqlState}`;
     await expect(register(user)).rejects.toThrow();

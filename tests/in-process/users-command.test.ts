@@ -1,12 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, expect, test, vi } from 'vitest';
-import { BUILD_TIME_VALUES } from '../harness/build';
 import { cacheKey } from '../harness/dependencies/kv';
-import { startProvider } from '../harness/identity-provider';
-import { startInProcess } from '../harness/in-process';
-import { SECRET_KEY } from '../harness/keys';
-import { runUsersCommand } from '../vitest/run-users-command';
-import { stopAfterAll } from '../vitest/stop-after-all';
+import { runUsersCommand, startUsersCommand } from '../vitest/run-users-command';
 
 // Tests of the commands for one user, and of `due`. tests/in-process/forgotten.test.ts checks that a forgotten user is not linked
 // again, and tests/in-process/pending-deletions.test.ts which deletions are due.
@@ -22,17 +17,7 @@ vi.mock('node:timers/promises', async (original) => {
   return { ...timers, setTimeout };
 });
 
-const { database, kv } = await startInProcess();
-const provider = stopAfterAll(await startProvider());
-const environment = {
-  ...BUILD_TIME_VALUES,
-  IDP_SECRET_KEY: SECRET_KEY,
-  DATABASE_URL: database.url,
-  CLERK_API_URL: provider.url,
-  ...kv.environment,
-};
-/** Runs a command such as `npm run users -- show`. */
-const users = (...args: string[]) => runUsersCommand(args, environment);
+const { database, kv, provider, environment, users } = await startUsersCommand();
 
 /** Creates a user at the provider that is linked and has a cached id. Returns both ids. */
 async function signUp(name: string) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bearer, cookie, me, now, send, tokenFor } from '../harness/requests';
+import { bearer, cookie, me, send, tokenFor } from '../harness/requests';
 import { sharedService } from '../vitest/shared-service';
 
 // The guard runs before the handler of an API route. It checks the session and passes the internal id of the user to the route.
@@ -96,12 +96,6 @@ test('A request cannot make the service log a session token or a forged line', a
   await send(`${service.url}/account`, { headers: { cookie: `__clerk_handshake=${odd}.e30.x` } });
   // With `x-clerk-debug`, the SDK would log the session token after a line that contains `clerk debug`.
   expect(service.output()).not.toMatch(/clerk debug|forged/);
-});
-
-test('The guard accepts a token that expired 1 s ago, because clocks may differ. It also accepts a token whose issuer is the URL of a proxy', async () => {
-  expect((await me(service.url, token('user_skew', { exp: now() - 1 }))).status).toBe(200);
-  const iss = 'https://app.example.com/__clerk';
-  expect((await me(service.url, token('user_of_proxy', { iss }))).status).toBe(200);
 });
 
 test('The register route receives the body of a request whose query contains a parameter that starts with __clerk', async () => {

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startBurst, violationsOf } from '../harness/burst';
 import { serverOfThisRun } from '../harness/dependencies/database';
-import { deliver, me, type ParsedResponse, register, tokenFor, userCreated } from '../harness/requests';
 import { startTestService, type TestService } from '../harness/service';
 import { hasPgBouncer, startPgBouncer } from './pgbouncer';
 
@@ -24,20 +23,6 @@ describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
   afterAll(async () => {
     await service?.stop();
     await pooler?.stop();
-  });
-
-  const token = (id: string) => tokenFor(service.idp, id);
-  const userIdOf = ({ body }: ParsedResponse) => Object(body).userId;
-
-  test('Through PgBouncer, the register route and a guarded route return the same id, and the webhook works', async () => {
-    const created = await register(service.url, token('user_caller'), {
-      identityProviderUserId: 'user_pooled',
-    });
-    expect(created.status).toBe(201);
-    expect(await deliver(service.url, userCreated('user_pooled'))).toMatchObject({ status: 200 });
-    expect(userIdOf(await me(service.url, token('user_pooled')))).toBe(userIdOf(created));
-    expect(await deliver(service.url, userCreated('user_pooled_hook'))).toMatchObject({ status: 200 });
-    expect((await me(service.url, token('user_pooled_hook'))).status).toBe(200);
   });
 
   test('If PgBouncer may open only two connections to the database, concurrent requests for new users create one row for each user', async () => {

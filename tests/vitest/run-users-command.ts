@@ -1,6 +1,11 @@
 import { vi } from 'vitest';
 import { variables } from '#lib/base/env';
+import { BUILD_TIME_VALUES } from '../harness/build';
+import { startProvider } from '../harness/identity-provider';
+import { startInProcess } from '../harness/in-process';
+import { SECRET_KEY } from '../harness/keys';
 import { forgetModules } from './forget-modules';
+import { stopAfterAll } from './stop-after-all';
 
 /**
  * Runs `npm run users` in this process, which is faster than in a new process. Returns its output and exit code. Only one
@@ -35,4 +40,22 @@ export async function runUsersCommand(
     for (const spy of spies) spy.mockRestore();
     vi.unstubAllEnvs();
   }
+}
+
+/**
+ * Starts a database, a KV server and an identity provider for a test file. `users` runs a command such as
+ * `npm run users -- show` with them.
+ */
+export async function startUsersCommand() {
+  const { database, kv } = await startInProcess();
+  const provider = stopAfterAll(await startProvider());
+  const environment = {
+    ...BUILD_TIME_VALUES,
+    IDP_SECRET_KEY: SECRET_KEY,
+    DATABASE_URL: database.url,
+    CLERK_API_URL: provider.url,
+    ...kv.environment,
+  };
+  const users = (...args: string[]) => runUsersCommand(args, environment);
+  return { database, kv, provider, environment, users };
 }
