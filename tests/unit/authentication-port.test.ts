@@ -1,9 +1,9 @@
 import { createClerkClient } from '@clerk/backend';
-import { startEmulator } from 'clerk-emulator';
 import { describe, expect, test, vi } from 'vitest';
 import { createAuthenticationAdapter } from '#lib/authentication/adapter';
 import { authenticateRequest } from '#lib/authentication/authenticate-request';
 import { resolveId } from '#lib/internal-id';
+import { startProvider } from '../harness/identity-provider';
 import { PUBLISHABLE_KEY, SECRET_KEY } from '../harness/keys';
 import { bearer, now, tokenFor } from '../harness/requests';
 import { stopAfterAll } from '../vitest/stop-after-all';
@@ -12,7 +12,7 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 vi.mock('@clerk/backend', { spy: true });
 const url = 'https://app.example.com/any';
 const keys = { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY };
-const idp = stopAfterAll(await startEmulator({ ...keys, webhook: undefined }));
+const idp = stopAfterAll(await startProvider());
 vi.mock('#lib/internal-id', () => ({
   resolveId: vi.fn(async (_kind: string, id: string) => ({ id: `internal-${id}`, cache: 'hit' })),
 }));

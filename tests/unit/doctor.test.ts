@@ -1,5 +1,5 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:net';
+import { signingKey } from 'clerk-emulator';
 import { afterEach, expect, test, vi } from 'vitest';
 import { check, errorCode, fail, skip, warn } from '#lib/doctor/check';
 import { checkDatabase } from '#lib/doctor/database';
@@ -8,6 +8,7 @@ import { checkVariables } from '#lib/doctor/variables';
 import { closeDatabase } from '#lib/storage/database';
 import { listen } from '../../dev/system/listen';
 import { BUILD_TIME_VALUES } from '../harness/build';
+import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 
 // tests/slow/doctor.test.ts runs the checks against real services. Here are the results that only a stub can cause.
 
@@ -55,9 +56,7 @@ test.each([
 const VALID = {
   ...BUILD_TIME_VALUES,
   IDP_WEBHOOK_SIGNING_SECRET: `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`,
-  IDP_JWT_KEY: generateKeyPairSync('rsa', { modulusLength: 2048 })
-    .publicKey.export({ type: 'spki', format: 'pem' })
-    .toString(),
+  IDP_JWT_KEY: signingKey(SIGNING_KEY_PEM).publicKeyPem,
   DATABASE_URL: 'postgresql://localhost/app',
   KV_REST_API_URL: 'https://kv.example',
   KV_REST_API_TOKEN: 'token',

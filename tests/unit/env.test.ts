@@ -1,4 +1,4 @@
-import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -11,6 +11,7 @@ import {
   setEnvironment,
 } from '#lib/base/env';
 import { BUILD_TIME_VALUES as complete } from '../harness/build';
+import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 
 /** Returns a webhook signing secret with the given number of bytes. */
 const secretOf = (bytes: number) => `whsec_${Buffer.alloc(bytes, 7).toString('base64')}`;
@@ -246,7 +247,8 @@ test('One error lists every missing variable', () => {
   );
 });
 
-const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const privateKey = createPrivateKey(SIGNING_KEY_PEM);
+const publicKey = createPublicKey(privateKey);
 const key = pem({ publicKey });
 const body = key.replaceAll(/-----.+-----|\n/g, '');
 const privateDer = (type: 'pkcs8' | 'pkcs1') => privateKey.export({ type, format: 'der' }).toString('base64');

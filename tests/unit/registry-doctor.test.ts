@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process';
-import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
+import { signingKey } from 'clerk-emulator';
 import { expect, onTestFinished, test } from 'vitest';
 import { close, listen } from '../../dev/system/listen';
+import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 
 type Reply = readonly [status: number, header?: Record<string, string>, body?: string];
 
@@ -62,9 +63,11 @@ async function runDoctor(jwtKey: string | undefined) {
 }
 
 test('The doctor of the shadcn items names the cause of each response, and does not call an untried check ok', async () => {
-  const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  const pem = publicKey.export({ type: 'spki', format: 'pem' }).toString().replaceAll('\n', '\\n');
-  const { output, code } = await runDoctor(pem);
+  const { publicKeyPem } = signingKey(SIGNING_KEY_PEM);
+  const [{ output, code }, withoutKey] = await Promise.all([
+    runDoctor(publicKeyPem.replaceAll('\n', '\\n')),
+    runDoctor(undefined),
+  ]);
   expect(code).toBe(1);
   expect(output).toContain('FAILURE  CLERK_JWT_KEY belongs to the instance: the instance of');
   for (const [, expected] of Object.values(CASES)) expect(output).toContain(expected);
@@ -74,5 +77,5 @@ test('The doctor of the shadcn items names the cause of each response, and does 
   );
   for (const line of ['users = () => prisma.account', "ID = 'key'", "CLERK_ID = 'clerkId'"])
     expect(output).toContain(`export const ${line};`);
-  expect((await runDoctor(undefined)).output).toContain('not tried CLERK_JWT_KEY belongs');
+  expect(withoutKey.output).toContain('not tried CLERK_JWT_KEY belongs');
 });

@@ -5,6 +5,7 @@ import { startPostgres } from '../../dev/postgres/server';
 import { isAlive } from '../../dev/system/processes';
 import { deployMigrations } from '../../lib/storage/migrations';
 import { SERVER_VARIABLE, TEMPLATE } from '../harness/dependencies/database';
+import '../harness/dependencies/signing-key'; // generates the key once for all workers
 
 const PREFIX = 'identity-link-tests-';
 
