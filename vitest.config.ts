@@ -10,10 +10,13 @@ const common = {
   testTimeout: 30_000,
   expect: { poll: { timeout: 20_000 } },
   hookTimeout: 60_000,
-  // Most tests often wait, for example for a service, so more workers than cores are useful.
-  maxWorkers: 4,
+  // Each worker loads the packages again, so more workers than cores take longer.
+  maxWorkers: '100%',
   teardownTimeout: 30_000,
 };
+
+/** These tests often wait for a service, so more workers than cores are useful. They run after the others. */
+const WAITING = { maxWorkers: 4, sequence: { groupOrder: 1 } };
 
 /** Timeouts of tests that build pages with `next dev`, use a browser or run for a long time. */
 const SLOW = { testTimeout: 180_000, hookTimeout: 180_000 };
@@ -48,6 +51,7 @@ export default defineConfig({
         test: {
           name: 'service',
           ...common,
+          ...WAITING,
           setupFiles: [...common.setupFiles, 'tests/vitest/validate-responses.ts'],
           include: ['tests/service/*.test.ts'],
           globalSetup: [...BUILD, 'tests/vitest/start-service.ts'],
@@ -58,6 +62,7 @@ export default defineConfig({
           // `npm test` omits this project, and `npm run test:all` includes it.
           name: 'slow',
           ...common,
+          ...WAITING,
           ...SLOW,
           setupFiles: [...common.setupFiles, 'tests/vitest/validate-responses.ts'],
           include: ['tests/{slow,stack}/*.test.ts'],
