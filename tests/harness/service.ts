@@ -3,7 +3,6 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import os from 'node:os';
 import path from 'node:path';
 import type { Emulator } from 'clerk-emulator';
-import { redisEngine } from '../../dev/kv/redis';
 import { freePort } from '../../dev/system/listen';
 import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
 import { BUILD_FOLDER, withoutServiceVariables } from './build';
@@ -14,7 +13,6 @@ import {
   type TestDatabase,
 } from './dependencies/database';
 import { startTestKv, type TestKv } from './dependencies/kv';
-import { startRedis } from './dependencies/redis';
 import { startProvider } from './identity-provider';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from './keys';
 
@@ -182,23 +180,19 @@ export interface TestServiceOptions extends TestDependenciesOptions {
   readonly processes?: number;
 }
 
-/**
- * Creates a database and starts an identity provider and a KV server, which is the cache. The KV server stores its data in
- * memory. With KV_ENGINE=redis, it stores its data in a new Redis server.
- */
+/** Creates a database and starts an identity provider and a KV server, which is the cache. */
 export async function startDependencies({
   environment: overrides = {},
   server,
   databaseUrl = ({ url }) => url,
   keys = 'test',
 }: TestDependenciesOptions = {}): Promise<TestDependencies> {
-  const [database, idp] = await Promise.all([
+  const [database, idp, kv] = await Promise.all([
     createTestDatabase(server),
     // Each delay of the webhook retries is a thousandth of Clerk's delay.
     startProvider({ ...KEYS[keys], retryScale: 0.001 }),
+    startTestKv(),
   ]);
-  const redis = process.env['KV_ENGINE'] === 'redis' ? await startRedis() : undefined;
-  const kv = await startTestKv(redis && redisEngine(redis.url));
   const environment = {
     ...providerVariables(KEYS[keys], idp),
     IDP_WEBHOOK_SIGNING_SECRET: SIGNING_SECRET,
@@ -214,7 +208,6 @@ export async function startDependencies({
     async stop() {
       await idp.stop();
       await kv.stop();
-      await redis?.stop();
       await database.drop();
     },
   };

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { signVerdict, VERDICT } from '#lib/idp/verdict';
 import type { Telemetry } from '#lib/telemetry/port';
-import { CommandError } from '../../dev/kv/server';
+import { CommandError } from '../../dev/kv/memory';
 import { allowInserts, DISK_FULL, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database, kv } = await startInProcess();
