@@ -1,12 +1,15 @@
-import { cpSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
-import { copyFiles, inTemporaryFolder, linkFiles, runStep } from './temporary-project';
+import { removeStaleFiles } from '../dev/system/stale-files';
+import { type StartedProcess, startProcess } from '../dev/system/start-process';
+import { copyFiles, linkFiles } from './temporary-project';
 
 /**
  * `npm run example`: adds the files of each folder in examples/ to a copy of this checkout. In this copy, checks types and
  * imports, searches for unused code, and runs the tests of the example, which may build the project. Does the same for the
  * examples that also work together, and runs only the tests of each of them alone. Arguments select examples, such as
- * `-- projects`. Exits with 1 if a step fails.
+ * `-- projects`. Exits with 1 if a step fails. After SIGINT or SIGTERM, stops the running step and removes the copy.
  */
 const TOGETHER = ['onboarding', 'profiles'];
 const CHECKS = [
@@ -14,6 +17,8 @@ const CHECKS = [
   ['npx', 'tsc', '--noEmit'],
   ['npx', 'knip'],
 ] as const;
+/** Start of the name of the folder of the copy. */
+const PREFIX = 'identity-link-example-';
 
 /** Returns the paths of an example's tests. */
 const testsOf = (example: string) =>
@@ -41,19 +46,47 @@ function layOver(folder: string, examples: readonly string[]): void {
   for (const example of examples) cpSync(path.join('examples', example), folder, { recursive: true });
 }
 
+let running: StartedProcess | undefined;
+
+/** Runs a command. Prints it and how long it took. Resolves with the exit code. */
+async function runStep([command, ...args]: readonly [string, ...string[]], cwd: string): Promise<unknown> {
+  console.log(`\n$ ${command} ${args.join(' ')}`);
+  const startedAt = performance.now();
+  running = startProcess(command, args, {
+    cwd,
+    output: 'inherit',
+    group: true,
+    signal: 'SIGINT',
+    graceMs: 15_000,
+  });
+  const code = await running.exited;
+  console.log(`${Math.round((performance.now() - startedAt) / 1000)} s`);
+  return code;
+}
+
 const selected = process.argv.slice(2);
 const all = [...readdirSync('examples').map((example) => [example]), TOGETHER];
 
-await inTemporaryFolder('identity-link-example-', async (folder) => {
+removeStaleFiles(os.tmpdir(), PREFIX);
+const folder = mkdtempSync(path.join(os.tmpdir(), PREFIX));
+const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, async () => {
+    await running?.stop();
+    remove();
+    process.exit(130);
+  });
+}
+try {
   linkFiles('node_modules', path.join(folder, 'node_modules'));
   for (const examples of selected.length > 0 ? [selected] : all) {
     console.log(`\n${examples.join(' and ')}`);
     layOver(folder, examples);
     for (const step of stepsFor(examples)) {
-      if ((await runStep(step, folder)) === 0) continue;
-      console.error(`Failed: ${step.join(' ')}`);
-      process.exitCode = 1;
-      return;
+      const code = await runStep(step, folder);
+      if (code !== 0) throw new Error(`${step.join(' ')} failed with ${code}.`);
     }
   }
-});
+} finally {
+  remove();
+}

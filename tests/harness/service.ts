@@ -1,10 +1,9 @@
-import { spawn } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import type { Emulator } from 'clerk-emulator';
 import { freePort } from '../../dev/system/listen';
-import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
+import { responds, type StartedProcess, startProcess } from '../../dev/system/start-process';
 import { BUILD_FOLDER, withoutServiceVariables } from './build';
 import {
   createTestDatabase,
@@ -40,15 +39,10 @@ export const providerVariables = (
 });
 
 /** One process of the service. */
-export interface ServiceProcess {
+export interface ServiceProcess extends Pick<StartedProcess, 'pid' | 'output' | 'exited'> {
   readonly url: string;
-  readonly pid: number;
   /** File that contains the standard output and standard error. */
   readonly outputFile: string;
-  /** Returns the standard output and standard error so far. */
-  output(): string;
-  /** Resolves with the exit code, or null if a signal ended the process. */
-  readonly exited: Promise<number | null>;
   /** Stops the process. Rejects if it printed a secret, a session token or an email address. */
   stop(): Promise<void>;
 }
@@ -115,40 +109,20 @@ export async function startServiceProcess(
 ): Promise<ServiceProcess> {
   const port = fixedPort ?? (await freePort());
   const outputFile = path.join(mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-output-')), 'output');
-  const descriptor = openSync(outputFile, 'w');
-  const child = spawn(process.execPath, [...program, '-p', String(port)], {
-    env: { ...withoutServiceVariables(), NEXT_DIST_DIR: BUILD_FOLDER, ...environment },
-    stdio: ['ignore', descriptor, descriptor],
-  });
-  closeSync(descriptor);
-  const { pid } = child;
-  if (pid === undefined) throw new Error('The service could not be started');
-  const cancelKill = killOnExit(pid, 'SIGTERM');
-  let running = true;
-  const exited = new Promise<number | null>((resolve) => {
-    child.once('exit', (code) => {
-      running = false;
-      cancelKill();
-      resolve(code);
-    });
-  });
+  const { pid, output, exited, ready, stop } = startProcess(
+    process.execPath,
+    [...program, '-p', String(port)],
+    {
+      env: { ...withoutServiceVariables(), NEXT_DIST_DIR: BUILD_FOLDER, ...environment },
+      output: { file: outputFile },
+      // SIGINT ends the service immediately. On SIGTERM, it would wait for the idle connections of the test.
+      signal: 'SIGINT',
+    },
+  );
   const url = `http://localhost:${port}`;
-  const output = () => readFileSync(outputFile, 'utf8');
   // A response to an unknown API path shows that the middleware and the router work. The request does not use the cache or the
   // database, so the start does not depend on them.
-  const responds = () =>
-    fetch(`${url}/users/v1/start-up`, { signal: AbortSignal.timeout(20_000) }).then(
-      async (response) => {
-        await response.arrayBuffer();
-        return true;
-      },
-      () => false,
-    );
-  const up = await waitUntil(async () => !running || (await responds()), 60_000);
-  if (!running || !up) {
-    if (running) await endProcess(pid, []);
-    throw new Error(`The service did not start:\n${output()}`);
-  }
+  await ready(() => responds(`${url}/users/v1/start-up`));
   return {
     url,
     pid,
@@ -156,8 +130,7 @@ export async function startServiceProcess(
     output,
     exited,
     async stop() {
-      // SIGINT ends the service immediately. On SIGTERM, it would wait for the idle connections of the test.
-      await endProcess(pid, [{ signal: 'SIGINT', milliseconds: 5_000 }]);
+      await stop();
       const lines = findPrivateLines(output(), environment);
       rmSync(path.dirname(outputFile), { recursive: true });
       if (lines.length > 0) throw new Error(`The service printed private data:\n${lines.join('\n')}`);
