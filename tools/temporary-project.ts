@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, linkSync, lstatSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
+import { startProcess } from '../dev/system/start-process';
 
 /**
  * Creates the folder `to` with a hard link to each file of the folder `from`. A symbolic link to `from` would not
@@ -39,4 +40,12 @@ export function copyFiles(folder: string): void {
 export function copyCheckout(folder: string): void {
   copyFiles(folder);
   linkFiles('node_modules', path.join(folder, 'node_modules'));
+}
+
+/** Runs a command of a shell. Resolves to its standard output. Rejects with its output if it fails. */
+export async function run(command: string, cwd: string, env: NodeJS.ProcessEnv): Promise<string> {
+  const { exited, written, output } = startProcess('bash', ['-c', command], { cwd, env, group: true });
+  const code = await exited;
+  if (code !== 0) throw new Error(`${command}\nfailed with ${code}:\n${output()}`);
+  return written.stdout;
 }

@@ -7,6 +7,8 @@ export default defineConfig({
     globalSetup: ['tests/vitest/start-database.ts'],
     pool: 'forks',
     execArgv: ['--import', './tests/vitest/exit-with-vitest.mjs'],
+    // Most steps use one core.
+    maxWorkers: 3,
     reporters: 'verbose',
     // The timeouts (in milliseconds) only end tests that hang.
     testTimeout: 180_000,

@@ -79,12 +79,6 @@ export interface TestService extends ServiceAccess, TestDependencies {
   readonly idp: Emulator;
 }
 
-/** Arguments of Node.js that start the service. With SERVICE_MODE=next, the tests use `next start` instead of server.ts. */
-const PROGRAM =
-  process.env['SERVICE_MODE'] === 'next'
-    ? ['node_modules/next/dist/bin/next', 'start', '-H', 'localhost']
-    : [`${BUILD_FOLDER}/server.mjs`];
-
 /** Patterns of a JWT and of an email address. */
 const PRIVATE = [/eyJ[\w-]+\.[\w-]*\./, /[\w.+-]+@(?:[a-z\d-]+\.)+[a-z]{2,}/i];
 
@@ -105,7 +99,7 @@ function findPrivateLines(output: string, environment: Readonly<Record<string, s
 export async function startServiceProcess(
   environment: Readonly<Record<string, string>>,
   fixedPort?: number,
-  program: readonly string[] = PROGRAM,
+  program: readonly string[] = [`${BUILD_FOLDER}/server.mjs`],
 ): Promise<ServiceProcess> {
   const port = fixedPort ?? (await freePort());
   const outputFile = path.join(mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-output-')), 'output');

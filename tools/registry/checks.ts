@@ -14,7 +14,8 @@ import {
   tokenFor,
   userCreated,
 } from '../../tests/harness/requests';
-import { type RunningHost, run } from './host';
+import { run } from '../temporary-project';
+import type { RunningHost } from './host';
 import { guideBlocks, OWN_WEBHOOK } from './hosts';
 
 export const createUser = (idp: Emulator) => idp.createUser({ email: `${randomUUID()}@example.com` });
@@ -32,10 +33,10 @@ export async function rowsOf({ database, table }: RunningHost, user: string): Pr
   return Rows.parse((await database.query(select, [user])).rows).map(({ id }) => id);
 }
 
-/** Waits until two statements of the application wait for a transaction. Throws if they do not. */
+/** Waits until two statements of the application wait for the transaction of `database`. Throws if they do not. */
 export async function waitForLocks({ database }: RunningHost): Promise<void> {
-  const waiting = `SELECT 1 FROM pg_stat_activity
-    WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+  const waiting =
+    'SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))';
   const overlaps = await waitUntil(async () => (await database.query(waiting)).rows.length > 1, 10_000);
   expect(overlaps, 'The statements did not overlap.').toBe(true);
 }

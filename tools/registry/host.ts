@@ -11,6 +11,7 @@ import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from '../../tests/harness
 import { HOOK, ME } from '../../tests/harness/requests';
 import { stopAfterAll } from '../../tests/vitest/stop-after-all';
 import { temporaryFolder } from '../../tests/vitest/temporary-folder';
+import { run } from '../temporary-project';
 import {
   type Application,
   createHost,
@@ -56,14 +57,6 @@ const withItems = (command: string, leavesOut: string, { table }: Host) =>
   command
     .replace(`,${leavesOut}`, '')
     .replace(',-guard', `,-guard,-register${table.isOwn ? ',-tenants' : ''}`);
-
-/** Runs a command of a shell. Resolves to its standard output. Rejects with its output if it fails. */
-export async function run(command: string, cwd: string, env: NodeJS.ProcessEnv): Promise<string> {
-  const { exited, written, output } = startProcess('bash', ['-c', command], { cwd, env, group: true });
-  const code = await exited;
-  if (code !== 0) throw new Error(`${command}\nfailed with ${code}:\n${output()}`);
-  return written.stdout;
-}
 
 /** Runs the commands of the guide and makes its edits, up to the production builds. Throws if an upgrade changes other files. */
 async function install(folder: string, host: Host, env: NodeJS.ProcessEnv): Promise<void> {
