@@ -2,7 +2,7 @@ import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { endProcess, isAlive, killOnExit, waitUntil } from './processes';
 
-export interface ProcessOptions extends Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid'> {
+export interface ProcessOptions extends Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid' | 'timeout'> {
   /**
    * Destination of standard output and standard error: `written` (the default), the output of this process, a file, or, with
    * `discard`, a pipe that is read and not kept.
@@ -39,7 +39,13 @@ export interface StartedProcess {
 export function startProcess(
   program: string,
   args: readonly string[],
-  { output = 'capture', group = false, signal = 'SIGTERM', graceMs = 10_000, ...options }: ProcessOptions,
+  {
+    output = 'capture',
+    group = false,
+    signal = 'SIGTERM',
+    graceMs = 10_000,
+    ...options
+  }: ProcessOptions = {},
 ): StartedProcess {
   const file = typeof output === 'object' ? openSync(output.file, 'w', 0o600) : undefined;
   const destination = file ?? (output === 'inherit' ? 'inherit' : 'pipe');

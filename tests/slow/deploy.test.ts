@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -6,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startPostgres } from '../../dev/postgres/server';
+import { startProcess } from '../../dev/system/start-process';
 import { deliver, me, register, send, tokenFor, userCreated } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
@@ -34,19 +34,15 @@ async function query(url: string, statement: string) {
 }
 
 /** Runs the command `npm run db:deploy`. */
-function runScript(
+async function runScript(
   databaseUrl: string | undefined,
   variables: Record<string, string> = {},
   cwd: string = project,
 ) {
   const env = { ...process.env, MIGRATION_DATABASE_URL: '', DATABASE_URL: databaseUrl, ...variables };
-  return new Promise<{ status: number; stdout: string; stderr: string }>((resolve) => {
-    const args = ['--import', import.meta.resolve('tsx'), path.join(project, 'commands/db-deploy.ts')];
-    execFile(process.execPath, args, { cwd, env, timeout: 60_000 }, (error, stdout, stderr) => {
-      const status = error ? Number(error.code) : 0;
-      resolve({ status, stdout, stderr });
-    });
-  });
+  const args = ['--import', import.meta.resolve('tsx'), path.join(project, 'commands/db-deploy.ts')];
+  const { exited, written } = startProcess(process.execPath, args, { cwd, env });
+  return { status: await exited, ...written };
 }
 
 test('The db:deploy command prints the migrations that it applied. In a preview, it migrates the database of DATABASE_URL only if MIGRATE_PREVIEW_DATABASE is set, and never that of MIGRATION_DATABASE_URL', async () => {
