@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 /** Tests that install and build applications: `npm run registry:test` and `npm run verify:vercel`. */
 export default defineConfig({
   test: {
-    include: ['tools/**/*.test.ts'],
+    dir: 'tools',
     globalSetup: ['tests/vitest/start-database.ts'],
     pool: 'forks',
     execArgv: ['--import', './tests/vitest/exit-with-vitest.mjs'],
