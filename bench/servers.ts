@@ -1,8 +1,8 @@
-import { execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { freePort } from '../dev/system/listen';
-import { endProcess, killOnExit, waitUntil } from '../dev/system/processes';
+import { responds, type StartedProcess, startProcess } from '../dev/system/start-process';
 import { withoutServiceVariables } from '../tests/harness/build';
 import type { BenchRequest } from './requests';
 
@@ -16,10 +16,8 @@ export interface Application {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-export interface Server {
+export interface Server extends Pick<StartedProcess, 'pid' | 'stop'> {
   readonly url: string;
-  readonly pid: number;
-  stop(): Promise<void>;
 }
 
 const optionsFor = ({ folder, environment }: Application) => ({
@@ -40,33 +38,16 @@ export async function start(application: Application, request: BenchRequest): Pr
   const port = await freePort();
   const { cwd, env } = optionsFor(application);
   // `exec` replaces the shell, so that `pid` is the id of the Node.js process.
-  const child = spawn('sh', ['-c', `exec ${application.start}`], {
+  const { pid, ready, stop } = startProcess('sh', ['-c', `exec ${application.start}`], {
     cwd,
     env: { ...env, PORT: String(port) },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    // Hosting platforms read the log through a pipe. The CPU time includes the writes to this pipe.
+    output: 'capture-stderr',
   });
-  // Reads the log through a pipe, as hosting platforms do. The CPU time includes the writes to this pipe.
-  child.stdout.resume();
-  const { pid } = child;
-  if (pid === undefined) throw new Error(`Cannot run ${application.start}.`);
-  const cancelKill = killOnExit(pid, 'SIGTERM');
-  const stop = async () => {
-    await endProcess(pid, [{ signal: 'SIGTERM', milliseconds: 10_000 }]);
-    cancelKill();
-  };
   const url = `http://localhost:${port}`;
   const { path: address, status, ...init } = request;
-  const responds = () =>
-    fetch(url + address, init).then(
-      (response) => response.status === status,
-      () => {
-        if (child.exitCode !== null) throw new Error(`${application.title} ended with ${child.exitCode}.`);
-        return false;
-      },
-    );
-  if (await waitUntil(responds, 60_000)) return { url, pid, stop };
-  await stop();
-  throw new Error(`${application.title} does not respond to ${address} with ${status}.`);
+  await ready(() => responds(url + address, init));
+  return { url, pid, stop };
 }
 
 /** Returns the CPU time (user and system) that the current threads of a process have used. */

@@ -93,7 +93,7 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
       // on the primary. No client may get an acknowledgement of such a commit.
       await address.treat('refuse');
       const [pid] = (await readFile(path.join(primary.dataFolder, 'postmaster.pid'), 'utf8')).split('\n');
-      await endProcess(Number(pid), []);
+      await endProcess(Number(pid));
     },
     async promoteStandby() {
       await run(standby.url('postgres'), 'SELECT pg_promote()');

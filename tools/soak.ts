@@ -73,7 +73,7 @@ async function soak(): Promise<string[]> {
   let second: ServiceProcess | undefined = service.processes[1];
   async function restart(): Promise<void> {
     if (second === undefined) return;
-    await endProcess(second.pid, []);
+    await endProcess(second.pid);
     second = await startServiceProcess(service.environment, Number(new URL(second.url).port));
     stops.push(second.stop);
   }

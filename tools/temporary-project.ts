@@ -1,19 +1,7 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import {
-  copyFileSync,
-  cpSync,
-  linkSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-} from 'node:fs';
-import os from 'node:os';
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, cpSync, linkSync, lstatSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { endProcess, killOnExit } from '../dev/system/processes';
-import { removeStaleFiles } from '../dev/system/stale-files';
+import { startProcess } from '../dev/system/start-process';
 
 /**
  * Creates the folder `to` with a hard link to each file of the folder `from`. A symbolic link to `from` would not
@@ -54,52 +42,10 @@ export function copyCheckout(folder: string): void {
   linkFiles('node_modules', path.join(folder, 'node_modules'));
 }
 
-/** Id of the process group of the running step, negative as `process.kill` expects it. */
-let running: number | undefined;
-
-/**
- * Runs a command in a new process group, so that a signal reaches all its processes. Prints the command and how long it took.
- * Resolves with the exit code.
- */
-export async function runStep(
-  [command, ...args]: readonly [string, ...string[]],
-  cwd: string,
-  env: NodeJS.ProcessEnv = process.env,
-): Promise<unknown> {
-  console.log(`\n$ ${command} ${args.join(' ')}`);
-  const startedAt = performance.now();
-  const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'inherit', 'inherit'] });
-  if (child.pid === undefined) return 1;
-  running = -child.pid;
-  const cancelKill = killOnExit(running, 'SIGTERM');
-  const [code] = await once(child, 'exit');
-  cancelKill();
-  running = undefined;
-  console.log(`${Math.round((performance.now() - startedAt) / 1000)} s`);
-  return code;
-}
-
-/**
- * Runs `work` in a new folder, which is removed at the end. After SIGINT or SIGTERM, stops the running step, removes the folder
- * and exits. The name of the folder starts with `prefix`.
- */
-export async function inTemporaryFolder(
-  prefix: string,
-  work: (folder: string) => Promise<void>,
-): Promise<void> {
-  removeStaleFiles(os.tmpdir(), prefix);
-  const folder = mkdtempSync(path.join(os.tmpdir(), prefix));
-  const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, async () => {
-      if (running !== undefined) await endProcess(running, [{ signal: 'SIGINT', milliseconds: 15_000 }]);
-      remove();
-      process.exit(130);
-    });
-  }
-  try {
-    await work(folder);
-  } finally {
-    remove();
-  }
+/** Runs a command of a shell. Resolves to its standard output. Rejects with its output if it fails. */
+export async function run(command: string, cwd: string, env: NodeJS.ProcessEnv): Promise<string> {
+  const { exited, written, output } = startProcess('bash', ['-c', command], { cwd, env, group: true });
+  const code = await exited;
+  if (code !== 0) throw new Error(`${command}\nfailed with ${code}:\n${output()}`);
+  return written.stdout;
 }

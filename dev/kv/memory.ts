@@ -1,5 +1,13 @@
 import { LRUCache } from 'lru-cache';
-import { CommandError, type KvEngine } from './server';
+
+/** Store that runs Redis commands. */
+export interface KvEngine {
+  /** Runs one command. Rejects with a CommandError if the command is invalid, and with another error if the store fails. */
+  call(command: string, ...args: string[]): Promise<unknown>;
+}
+
+/** Error for an invalid command. The message is the error message of Redis, such as `ERR syntax error`. */
+export class CommandError extends Error {}
 
 /** Maximum number of keys. When it is exceeded, the store evicts the key that was used longest ago. */
 const MAX_KEYS = 100_000;
@@ -33,9 +41,6 @@ export function memoryEngine(): KvEngine {
       const command = Object.hasOwn(commands, name.toUpperCase()) ? commands[name.toUpperCase()] : undefined;
       if (!command) throw new CommandError(`ERR unknown command '${name.slice(0, 128)}'`);
       return command(...args);
-    },
-    async close() {
-      entries.clear();
     },
   };
 }

@@ -2,32 +2,20 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
 import { close, listen } from '../system/listen';
-
-/** Store that runs Redis commands, either in memory or in a Redis server. */
-export interface KvEngine {
-  /** Runs one command. Rejects with a CommandError if the command is invalid, and with another error if the store fails. */
-  call(command: string, ...args: string[]): Promise<unknown>;
-  close(): Promise<void>;
-}
-
-/** Error for an invalid command. The message is the error message of Redis, such as `ERR syntax error`. */
-export class CommandError extends Error {}
+import { CommandError, type KvEngine, memoryEngine } from './memory';
 
 /** A running key-value (KV) server. */
 export interface KvServer {
   readonly url: string;
   readonly token: string;
-  /** Resolves when the server has stopped listening and the engine is closed. */
+  /** Resolves when the server has stopped listening. */
   stop(): Promise<void>;
 }
 
 export interface KvServerOptions {
   readonly token: string;
-  /** Default: any free port. */
-  readonly port?: number;
-  readonly engine: KvEngine;
-  /** Called before each command runs. */
-  readonly onCommand?: (command: string, args: readonly string[]) => void;
+  /** Default: a new store in memory. */
+  readonly engine?: KvEngine;
 }
 
 const Argument = z.union([z.string(), z.number(), z.boolean()]).transform(String);
@@ -43,33 +31,24 @@ type Reply = { readonly result: unknown } | { readonly error: string };
  *
  * Sources: https://upstash.com/docs/redis/features/restapi and the client @upstash/redis 1.39.
  */
-export async function startKvServer(options: KvServerOptions): Promise<KvServer> {
-  const { token, engine } = options;
+export async function startKvServer({ token, engine = memoryEngine() }: KvServerOptions): Promise<KvServer> {
   const server = createServer(async (request, response) => {
-    const { status, body } = await handle(request, options).catch(() => ({
+    const { status, body } = await handle(request, token, engine).catch(() => ({
       status: 503,
       body: { error: 'ERR the store does not respond' },
     }));
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
-  const port = await listen(server, options.port);
-  return {
-    url: `http://127.0.0.1:${port}`,
-    token,
-    async stop() {
-      await close(server);
-      await engine.close();
-    },
-  };
+  const url = `http://127.0.0.1:${await listen(server)}`;
+  return { url, token, stop: () => close(server) };
 }
 
-async function handle(request: IncomingMessage, { token, engine, onCommand }: KvServerOptions) {
+async function handle(request: IncomingMessage, token: string, engine: KvEngine) {
   if (request.headers.authorization !== `Bearer ${token}`)
     return { status: 401, body: { error: 'WRONGPASS invalid or missing auth token' } };
   const commands = Commands.safeParse(parseJson(await text(request)));
   if (!commands.success) return { status: 400, body: { error: 'ERR failed to parse command' } };
   const run = async ([name, ...args]: z.infer<typeof Command>): Promise<Reply> => {
-    onCommand?.(name, args);
     try {
       const result = await engine.call(name, ...args);
       // A client that requests base64 gets each string encoded, except OK.

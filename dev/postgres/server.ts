@@ -1,13 +1,10 @@
-import { execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import {
   chmodSync,
   chownSync,
-  closeSync,
   existsSync,
   mkdirSync,
-  openSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -21,7 +18,8 @@ import { promisify } from 'node:util';
 import { Client, escapeIdentifier } from 'pg';
 import { errorCode } from '../system/errors';
 import { freePort } from '../system/listen';
-import { endProcess, isAlive, killOnExit, waitUntil } from '../system/processes';
+import { isAlive, waitUntil } from '../system/processes';
+import { startProcess } from '../system/start-process';
 import { findPostgresBinaries, makeTraversableFolder, type ServiceUser } from './binaries';
 
 /** A running embedded PostgreSQL server. */
@@ -35,7 +33,7 @@ export interface EmbeddedPostgres {
    * PostgreSQL cannot access that folder.
    */
   readonly dataFolder: string;
-  /** Stops the server and resolves when it has ended. Further calls return the same promise. */
+  /** Stops the server and resolves when it has ended. */
   stop(): Promise<void>;
 }
 
@@ -82,55 +80,32 @@ export async function startPostgres({ folder, port, durable }: PostgresOptions):
     'max_connections=200',
     ...(durable ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
   ];
-  const logFile = path.join(cluster.folder, 'server.log');
-  // The log is a file and not a pipe. The server may run for a moment after this process has ended, and could then not write to
-  // a pipe.
-  const log = openSync(logFile, 'w', 0o600);
-  const child = spawn(
+  const server = startProcess(
     programPath('postgres'),
     ['-D', cluster.data, '-p', String(usedPort), ...settings.flatMap((setting) => ['-c', setting])],
     {
       ...processOptions,
       cwd: cluster.data,
-      detached: true, // so that Ctrl-C does not end the server before its clients
-      stdio: ['ignore', log, log],
+      // The log is a file and not a pipe. The server may run for a moment after this process has ended, and could then not write
+      // to a pipe.
+      output: { file: path.join(cluster.folder, 'server.log') },
+      group: true, // so that Ctrl-C does not end the server before its clients
+      signal: 'SIGINT', // requests a fast shutdown
+      graceMs: 15_000,
     },
   );
-  closeSync(log);
-  await once(child, 'spawn');
-  const { pid = 0 } = child;
-  const release = killOnExit(pid, 'SIGINT');
-  child.unref();
-  const stop = async () => {
-    // SIGINT requests a fast shutdown. SIGQUIT requests an immediate shutdown.
-    await endProcess(pid, [
-      { signal: 'SIGINT', milliseconds: 15_000 },
-      { signal: 'SIGQUIT', milliseconds: 5_000 },
-    ]);
-    release();
-  };
-  const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
-  const isReady = () => {
-    const [writtenPid, , , , , , , state] = readPidFile(cluster);
-    return Number(writtenPid) === pid && state?.trim() === 'ready';
-  };
-  const isUp = await waitUntil(() => hasEnded() || isReady(), START_TIMEOUT_MS);
-  if (!isUp || hasEnded()) {
-    await stop();
-    throw new Error(`PostgreSQL did not start.\n${readFileSync(logFile, 'utf8').slice(-4000)}`);
-  }
+  await server.ready(() => {
+    const [pid, , , , , , , state] = readPidFile(cluster);
+    return Number(pid) === server.pid && state?.trim() === 'ready';
+  });
 
   const url = (database: string) =>
     `postgresql://postgres:${cluster.password}@127.0.0.1:${usedPort}/${encodeURIComponent(database)}`;
-  let stopped: Promise<void> | undefined;
   return {
     url,
     dataFolder: cluster.data,
     createDatabase: (name) => createDatabase(url('postgres'), name),
-    stop() {
-      stopped ??= stop();
-      return stopped;
-    },
+    stop: server.stop,
   };
 }
 

@@ -1,11 +1,10 @@
 import path from 'node:path';
 import { prefetchClerkJs, startEmulator } from 'clerk-emulator';
 import { deployMigrations } from '../../lib/storage/migrations';
-import { memoryEngine } from '../kv/memory';
 import { startKvServer } from '../kv/server';
 import { startPostgres } from '../postgres/server';
 import { messageOf } from '../system/errors';
-import { connectToRedis, getHost, missingMigrations, requireStore } from './external-services';
+import { getHost, missingMigrations, requireStore } from './external-services';
 import { localKeys } from './keys';
 import { clerkJsFolder, type Settings } from './settings';
 
@@ -55,20 +54,18 @@ export async function startDatabase(settings: Settings): Promise<Dependency> {
 }
 
 /**
- * Starts a key-value (KV) server that stores its data in memory, or in Redis if REDIS_URL is set. If KV_REST_API_URL is set,
- * only checks the store at that URL. Rejects if Redis or the store is unusable.
+ * Starts a key-value (KV) server that stores its data in memory. If KV_REST_API_URL is set, only checks the store at that URL.
+ * Rejects if that store is unusable.
  */
 export async function startKv(settings: Settings): Promise<Dependency> {
-  const { KV_REST_API_URL, KV_REST_API_TOKEN, REDIS_URL } = settings;
+  const { KV_REST_API_URL, KV_REST_API_TOKEN } = settings;
   if (KV_REST_API_URL !== undefined) {
     await requireStore(KV_REST_API_URL, KV_REST_API_TOKEN);
     return userProvided(`${getHost(KV_REST_API_URL)} (yours, from KV_REST_API_URL)`);
   }
-  const { kvToken } = readKeys(settings);
-  const engine = REDIS_URL === undefined ? memoryEngine() : await connectToRedis(REDIS_URL);
-  const { url, token, stop } = await startKvServer({ token: kvToken, engine });
+  const { url, token, stop } = await startKvServer({ token: readKeys(settings).kvToken });
   return {
-    line: `${url} (${REDIS_URL === undefined ? 'in memory' : `in Redis at ${getHost(REDIS_URL)}`})`,
+    line: `${url} (in memory)`,
     environment: { KV_REST_API_URL: url, KV_REST_API_TOKEN: token },
     stop,
   };

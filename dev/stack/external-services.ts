@@ -1,6 +1,4 @@
 import { pendingMigrations } from '../../lib/storage/migrations';
-import { redisEngine } from '../kv/redis';
-import type { KvEngine } from '../kv/server';
 import { errorCode, messageOf } from '../system/errors';
 
 /** Returns the host and port of a URL, without the credentials. */
@@ -33,16 +31,6 @@ export async function requireStore(url: string, token = ''): Promise<void> {
   await response.body?.cancel();
   const { status } = response;
   if (status !== 200) throw unusableError('KV_REST_API_URL', url, `status ${status}`);
-}
-
-/** Returns a KvEngine that uses the Redis server in REDIS_URL. Rejects if Redis does not respond to PING within 2 s. */
-export async function connectToRedis(url: string): Promise<KvEngine> {
-  const engine = redisEngine(url);
-  await engine.call('PING').catch(async () => {
-    await engine.close();
-    throw unusableError('REDIS_URL', url);
-  });
-  return engine;
 }
 
 function unusableError(name: string, url: string, reason = 'no response'): Error {

@@ -1,7 +1,13 @@
+import { createRequire } from 'node:module';
+import getPort, { portNumbers } from 'get-port';
+import { responds, type StartedProcess, startProcess } from '../system/start-process';
 import { type Dependency, startDatabase, startIdpEmulator, startKv } from './dependencies';
-import { choosePort, NEXT, type NextProcess, startProgram, waitUntilReady } from './next';
-import type { Settings } from './settings';
+import { projectFolder, type Settings } from './settings';
 import { claimFolder } from './stack-file';
+
+const FIRST_PORT = 3000;
+/** Path of the command-line program of Next.js. */
+const NEXT = createRequire(import.meta.url).resolve('next/dist/bin/next');
 
 /** Option of Next.js. With this option, Node.js 22.18 and later load next.config.ts without a compiler. */
 const STRIP_TYPES = '--experimental-next-config-strip-types';
@@ -48,8 +54,14 @@ export async function runStack({ mode, args, settings, stops, signal }: StackOpt
     ...kv.environment,
     ...identityProvider.environment,
   };
-  const run = (...command: readonly string[]): NextProcess => {
-    const program = startProgram(command, { ...environment, NEXT_TELEMETRY_DISABLED: '1' });
+  const run = (...command: readonly string[]): StartedProcess => {
+    const program = startProcess(process.execPath, command, {
+      cwd: projectFolder,
+      env: { ...process.env, ...environment, NEXT_TELEMETRY_DISABLED: '1' },
+      output: 'inherit',
+      // Without the signal of Ctrl-C, Next.js runs until this process stops it, before the servers that Next.js uses.
+      group: true,
+    });
     stops.push(program.stop);
     return program;
   };
@@ -63,9 +75,9 @@ export async function runStack({ mode, args, settings, stops, signal }: StackOpt
   const program =
     mode === 'dev' ? [NEXT, 'dev', STRIP_TYPES] : [`${process.env['NEXT_DIST_DIR'] ?? '.next'}/server.mjs`];
   const next = run(...program, '-H', 'localhost', ...args, '-p', String(port));
-  const first = await Promise.race([next.exited, waitUntilReady(app, signal)]);
-  if (typeof first === 'number') throw nextExitedError(first);
-  if (!first) throw new Error(`The application does not respond at ${app}.`);
+  // Requests an API route, because Next.js compiles a route on its first request, and a page takes longer to compile.
+  const isUp = next.ready(() => responds(`${app}/health/alive`), 120_000);
+  await Promise.race([isUp, rejectOnAbort(signal)]);
   claim.publish({ app, environment });
   const consoleUrl = environment['IDP_CONSOLE_URL'];
   const lines = [
@@ -80,11 +92,21 @@ export async function runStack({ mode, args, settings, stops, signal }: StackOpt
   for (const [name = '', line] of lines) console.log(`  ${name.padEnd(18)}${line}`);
   if (environment['IDP_SECRET_KEY'] !== undefined) console.log(EXAMPLE_COMMANDS);
   console.log('The lines of Next.js above need no action. Ctrl-C stops everything.\n');
-  throw nextExitedError(await Promise.race([next.exited, rejectOnAbort(signal)]));
+  const code = await Promise.race([next.exited, rejectOnAbort(signal)]);
+  throw new Error(`Next.js exited unexpectedly with code ${code}.`);
 }
 
-function nextExitedError(exitCode: number): Error {
-  return new Error(`Next.js exited unexpectedly with code ${exitCode}.`);
+/**
+ * Returns the requested port. Rejects if this port is in use. If no port is requested, returns the first free port from 3000
+ * and prints this port unless it is 3000.
+ */
+async function choosePort(requested: number | undefined): Promise<number> {
+  const port = await getPort({ port: requested ?? portNumbers(FIRST_PORT, FIRST_PORT + 99) });
+  if (requested !== undefined && port !== requested)
+    throw new Error(`Port ${requested} is in use. Select another port with -p or PORT.`);
+  if (requested === undefined && port !== FIRST_PORT)
+    console.log(`Port ${FIRST_PORT} is in use. The application uses port ${port}.`);
+  return port;
 }
 
 /** Never resolves. Rejects when the signal is aborted. */

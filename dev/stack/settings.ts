@@ -31,8 +31,6 @@ const Settings = z.object({
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'not a postgresql:// URL' }).optional(),
   KV_REST_API_URL: z.url({ protocol: /^https?$/, error: 'not an http:// or https:// URL' }).optional(),
   KV_REST_API_TOKEN: z.string().optional(),
-  /** URL of the Redis server in which the embedded KV server stores its data. Default: the data stays in memory. */
-  REDIS_URL: z.url({ protocol: /^rediss?$/, error: 'not a redis:// URL' }).optional(),
   IDP_SECRET_KEY: z.string().optional(),
   /** Kind of keys of the emulated identity provider: `test` for a development instance, `live` for a production instance. */
   IDP_KEY_STYLE: z.enum(['test', 'live'], 'neither test nor live').default('test'),

@@ -35,17 +35,15 @@ function hasOnlyZombies(pid: number): boolean {
 }
 
 /**
- * Polls `condition`. Resolves to true when `condition` returns true, or to false after `milliseconds`. If `condition`
- * throws, rejects with its error. If the signal is aborted, rejects with the signal's reason.
+ * Polls `condition`. Resolves to true when `condition` returns true, or to false after `milliseconds`. If `condition` throws,
+ * rejects with its error.
  */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
   milliseconds: number,
-  signal?: AbortSignal,
 ): Promise<boolean> {
   const end = Date.now() + milliseconds;
   for (;;) {
-    signal?.throwIfAborted();
     if (await condition()) return true;
     if (Date.now() >= end) return false;
     await pause(20);
@@ -53,19 +51,20 @@ export async function waitUntil(
 }
 
 /**
- * Terminates a process, or a process group if the id is negative. In each step, sends the signal and waits up to `milliseconds`
- * for the end of the process. Sends SIGKILL if the process still runs after the last step. Resolves as soon as the process, or
- * every process of the group, has ended. Rejects if a process still runs 5 s after SIGKILL.
+ * Terminates a process, or a process group if the id is negative. Sends the signal, and SIGKILL if a process still runs after
+ * `graceMs`. Resolves as soon as the process, or every process of the group, has ended. Rejects if a process still runs 5 s
+ * after SIGKILL.
  */
 export async function endProcess(
   pid: number,
-  steps: readonly { readonly signal: NodeJS.Signals; readonly milliseconds: number }[],
+  signal: NodeJS.Signals = 'SIGKILL',
+  graceMs = 5_000,
 ): Promise<void> {
-  for (const { signal, milliseconds } of [...steps, { signal: 'SIGKILL' as const, milliseconds: 5_000 }]) {
-    if (!isAlive(pid)) return;
-    sendSignal(pid, signal);
-    if (await waitUntil(() => !isAlive(pid), milliseconds)) return;
-  }
+  const end = (by: NodeJS.Signals, milliseconds: number) => {
+    sendSignal(pid, by);
+    return waitUntil(() => !isAlive(pid), milliseconds);
+  };
+  if (!isAlive(pid) || (await end(signal, graceMs)) || (await end('SIGKILL', 5_000))) return;
   throw new Error(`Process ${pid} is still running after SIGKILL.`);
 }
 

@@ -22,7 +22,10 @@ const REMEDIES: Readonly<Record<string, string>> = {
  */
 export function checkVariables(source: NodeJS.ProcessEnv): CheckResult[] {
   const result = (status: 'warning' | 'failure', message: string, remedy: string): CheckResult => ({
-    ...{ name: 'variables', status, message, remedy },
+    name: 'variables',
+    status,
+    message,
+    remedy,
   });
   try {
     const { IDP_SECRET_KEY, IDP_JWT_KEY, IDP_AUTHORIZED_PARTIES } = parseEnvironment(source);

@@ -1,8 +1,7 @@
-import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { startProcess } from '../../dev/system/start-process';
 
 /** Folder of the production build that all test files share. It is not `.next`, so `npm run dev` can run during the tests. */
 export const BUILD_FOLDER = '.next-test';
@@ -26,7 +25,7 @@ export const BUILD_TIME_VALUES = {
  */
 export function withoutServiceVariables(): NodeJS.ProcessEnv {
   const configures =
-    /^(?:IDP_|KV_|CLERK_|NEXT_|OTEL_|(?:MIGRATION_)?DATABASE_URL$|USER_ID_CACHE_|REDIS_URL$|VITEST|TESTS_|PORT$)/;
+    /^(?:IDP_|KV_|CLERK_|NEXT_|OTEL_|(?:MIGRATION_)?DATABASE_URL$|USER_ID_CACHE_|VITEST|TESTS_|PORT$)/;
   return {
     ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !configures.test(name))),
     NODE_ENV: 'production',
@@ -78,9 +77,8 @@ async function build(): Promise<void> {
   rmSync(DIGEST_FILE, { force: true });
   const env = { ...withoutServiceVariables(), ...BUILD_TIME_VALUES, NEXT_DIST_DIR: BUILD_FOLDER };
   for (const step of [['node_modules/next/dist/bin/next', 'build'], ['commands/build-server.mjs']]) {
-    const child = spawn(process.execPath, step, { env, stdio: 'inherit', timeout: 300_000 });
-    const [code] = await once(child, 'exit');
-    if (code !== 0) throw new Error(`The build failed: ${step.join(' ')}`);
+    const { exited } = startProcess(process.execPath, step, { env, output: 'inherit', timeout: 300_000 });
+    if ((await exited) !== 0) throw new Error(`The build failed: ${step.join(' ')}`);
   }
 }
 

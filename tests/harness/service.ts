@@ -1,11 +1,9 @@
-import { spawn } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import type { Emulator } from 'clerk-emulator';
-import { redisEngine } from '../../dev/kv/redis';
 import { freePort } from '../../dev/system/listen';
-import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
+import { responds, type StartedProcess, startProcess } from '../../dev/system/start-process';
 import { BUILD_FOLDER, withoutServiceVariables } from './build';
 import {
   createTestDatabase,
@@ -14,7 +12,6 @@ import {
   type TestDatabase,
 } from './dependencies/database';
 import { startTestKv, type TestKv } from './dependencies/kv';
-import { startRedis } from './dependencies/redis';
 import { startProvider } from './identity-provider';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from './keys';
 
@@ -42,15 +39,10 @@ export const providerVariables = (
 });
 
 /** One process of the service. */
-export interface ServiceProcess {
+export interface ServiceProcess extends Pick<StartedProcess, 'pid' | 'output' | 'exited'> {
   readonly url: string;
-  readonly pid: number;
   /** File that contains the standard output and standard error. */
   readonly outputFile: string;
-  /** Returns the standard output and standard error so far. */
-  output(): string;
-  /** Resolves with the exit code, or null if a signal ended the process. */
-  readonly exited: Promise<number | null>;
   /** Stops the process. Rejects if it printed a secret, a session token or an email address. */
   stop(): Promise<void>;
 }
@@ -87,12 +79,6 @@ export interface TestService extends ServiceAccess, TestDependencies {
   readonly idp: Emulator;
 }
 
-/** Arguments of Node.js that start the service. With SERVICE_MODE=next, the tests use `next start` instead of server.ts. */
-const PROGRAM =
-  process.env['SERVICE_MODE'] === 'next'
-    ? ['node_modules/next/dist/bin/next', 'start', '-H', 'localhost']
-    : [`${BUILD_FOLDER}/server.mjs`];
-
 /** Patterns of a JWT and of an email address. */
 const PRIVATE = [/eyJ[\w-]+\.[\w-]*\./, /[\w.+-]+@(?:[a-z\d-]+\.)+[a-z]{2,}/i];
 
@@ -113,44 +99,24 @@ function findPrivateLines(output: string, environment: Readonly<Record<string, s
 export async function startServiceProcess(
   environment: Readonly<Record<string, string>>,
   fixedPort?: number,
-  program: readonly string[] = PROGRAM,
+  program: readonly string[] = [`${BUILD_FOLDER}/server.mjs`],
 ): Promise<ServiceProcess> {
   const port = fixedPort ?? (await freePort());
   const outputFile = path.join(mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-output-')), 'output');
-  const descriptor = openSync(outputFile, 'w');
-  const child = spawn(process.execPath, [...program, '-p', String(port)], {
-    env: { ...withoutServiceVariables(), NEXT_DIST_DIR: BUILD_FOLDER, ...environment },
-    stdio: ['ignore', descriptor, descriptor],
-  });
-  closeSync(descriptor);
-  const { pid } = child;
-  if (pid === undefined) throw new Error('The service could not be started');
-  const cancelKill = killOnExit(pid, 'SIGTERM');
-  let running = true;
-  const exited = new Promise<number | null>((resolve) => {
-    child.once('exit', (code) => {
-      running = false;
-      cancelKill();
-      resolve(code);
-    });
-  });
+  const { pid, output, exited, ready, stop } = startProcess(
+    process.execPath,
+    [...program, '-p', String(port)],
+    {
+      env: { ...withoutServiceVariables(), NEXT_DIST_DIR: BUILD_FOLDER, ...environment },
+      output: { file: outputFile },
+      // SIGINT ends the service immediately. On SIGTERM, it would wait for the idle connections of the test.
+      signal: 'SIGINT',
+    },
+  );
   const url = `http://localhost:${port}`;
-  const output = () => readFileSync(outputFile, 'utf8');
   // A response to an unknown API path shows that the middleware and the router work. The request does not use the cache or the
   // database, so the start does not depend on them.
-  const responds = () =>
-    fetch(`${url}/users/v1/start-up`, { signal: AbortSignal.timeout(20_000) }).then(
-      async (response) => {
-        await response.arrayBuffer();
-        return true;
-      },
-      () => false,
-    );
-  const up = await waitUntil(async () => !running || (await responds()), 60_000);
-  if (!running || !up) {
-    if (running) await endProcess(pid, []);
-    throw new Error(`The service did not start:\n${output()}`);
-  }
+  await ready(() => responds(`${url}/users/v1/start-up`));
   return {
     url,
     pid,
@@ -158,8 +124,7 @@ export async function startServiceProcess(
     output,
     exited,
     async stop() {
-      // SIGINT ends the service immediately. On SIGTERM, it would wait for the idle connections of the test.
-      await endProcess(pid, [{ signal: 'SIGINT', milliseconds: 5_000 }]);
+      await stop();
       const lines = findPrivateLines(output(), environment);
       rmSync(path.dirname(outputFile), { recursive: true });
       if (lines.length > 0) throw new Error(`The service printed private data:\n${lines.join('\n')}`);
@@ -182,23 +147,19 @@ export interface TestServiceOptions extends TestDependenciesOptions {
   readonly processes?: number;
 }
 
-/**
- * Creates a database and starts an identity provider and a KV server, which is the cache. The KV server stores its data in
- * memory. With KV_ENGINE=redis, it stores its data in a new Redis server.
- */
+/** Creates a database and starts an identity provider and a KV server, which is the cache. */
 export async function startDependencies({
   environment: overrides = {},
   server,
   databaseUrl = ({ url }) => url,
   keys = 'test',
 }: TestDependenciesOptions = {}): Promise<TestDependencies> {
-  const [database, idp] = await Promise.all([
+  const [database, idp, kv] = await Promise.all([
     createTestDatabase(server),
     // Each delay of the webhook retries is a thousandth of Clerk's delay.
     startProvider({ ...KEYS[keys], retryScale: 0.001 }),
+    startTestKv(),
   ]);
-  const redis = process.env['KV_ENGINE'] === 'redis' ? await startRedis() : undefined;
-  const kv = await startTestKv(redis && redisEngine(redis.url));
   const environment = {
     ...providerVariables(KEYS[keys], idp),
     IDP_WEBHOOK_SIGNING_SECRET: SIGNING_SECRET,
@@ -214,7 +175,6 @@ export async function startDependencies({
     async stop() {
       await idp.stop();
       await kv.stop();
-      await redis?.stop();
       await database.drop();
     },
   };

@@ -2,9 +2,10 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import os from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
-import { endProcess, waitUntil } from '../../dev/system/processes';
+import { waitUntil } from '../../dev/system/processes';
+import type { StartedProcess } from '../../dev/system/start-process';
 import { BUILD_FOLDER } from './build';
-import { type Run, startProgram } from './commands';
+import { startProgram } from './commands';
 
 const Details = z
   .object({ app: z.string(), environment: z.record(z.string(), z.string()) })
@@ -26,11 +27,11 @@ type Variables = Readonly<Record<string, string>>;
  */
 export function createLocalStack() {
   const folder = path.join(mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-stack-')), 'local');
-  const runs: Run[] = [];
+  const runs: StartedProcess[] = [];
 
   /** Runs a command of the project in the environment of the stack. */
-  const run = (command: string, args: readonly string[], more: Variables = {}): Run => {
-    const empty = { REDIS_URL: '', PORT: '', IDP_KEY_STYLE: '', IDP_RETRY_SCALE: '' };
+  const run = (command: string, args: readonly string[], more: Variables = {}) => {
+    const empty = { PORT: '', IDP_KEY_STYLE: '', IDP_RETRY_SCALE: '' };
     const environment = { ...empty, LOCAL_FOLDER: folder, NEXT_DIST_DIR: BUILD_FOLDER, ...more };
     const started = startProgram(command, args, environment, true);
     runs.push(started);
@@ -61,26 +62,18 @@ export function createLocalStack() {
     run,
     launch,
     processes,
-    /** Launches the stack and resolves when it is ready. If the stack exits or is not ready in time, rejects with its stderr. */
+    /** Launches the stack and resolves when it is ready. If the stack exits or is not ready in time, rejects with its output. */
     async start(...[mode, ...options]: Parameters<typeof launch>) {
       const stack = launch(mode, ...options);
-      const { child, written } = stack;
-      const up = () => written.stdout.includes('Ctrl-C stops everything');
-      const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
-      await waitUntil(() => up() || hasEnded(), mode === 'dev' ? 120_000 : 300_000);
-      if (!up()) throw new Error(`The stack did not start:\n${written.stderr}`);
+      const { written, ready } = stack;
+      await ready(() => written.stdout.includes('Ctrl-C stops everything'), 300_000);
       const file = readFileSync(path.join(folder, 'stack.json'), 'utf8');
       const { details } = z.object({ details: Details }).parse(JSON.parse(file));
       return { ...stack, printed: written.stdout, details };
     },
     /** Stops the commands that still run, waits until all processes of the stack have ended, and removes the folder. */
     async remove() {
-      const running = runs.filter(({ child }) => child.exitCode === null && child.signalCode === null);
-      await Promise.all(
-        running.map(
-          ({ child: { pid } }) => pid && endProcess(-pid, [{ signal: 'SIGTERM', milliseconds: 40_000 }]),
-        ),
-      );
+      await Promise.all(runs.map(({ stop }) => stop()));
       await waitUntil(() => processes().length === 0, 20_000);
       rmSync(path.dirname(folder), { recursive: true, force: true });
     },

@@ -3,7 +3,7 @@ import { NextRequest } from 'next/server';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { signVerdict, VERDICT } from '#lib/idp/verdict';
 import type { Telemetry } from '#lib/telemetry/port';
-import { CommandError } from '../../dev/kv/server';
+import { CommandError } from '../../dev/kv/memory';
 import { lockInserts } from '../harness/dependencies/row-lock';
 import { DISK_FULL, importAsProcess, startInProcess } from '../harness/in-process';
 

@@ -20,7 +20,7 @@ test('After SIGKILL under load, every user whose request got a 2xx has one row a
   const cutOff = expect(me(victim.url, tokenFor(service.idp, 'user_cut_off'))).rejects.toThrow();
   expect(await lock.waiting(1)).toBe(true);
   process.kill(victim.pid, 'SIGKILL');
-  expect(await victim.exited).toBeNull();
+  expect(await victim.exited).toBe('SIGKILL');
   await cutOff;
   await burst.end();
   expect(await violationsOf(service, burst)).toEqual([]);

@@ -1,7 +1,6 @@
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { memoryEngine } from '../../dev/kv/memory';
 import { startKvServer } from '../../dev/kv/server';
 import { deployMigrations } from '../../lib/storage/migrations';
 import { type Burst, startBurst, violationsOf } from '../harness/burst';
@@ -47,7 +46,7 @@ test('When an empty cache replaces the cache under load, no request fails, and e
       for (const { url } of service.processes) responses.push(await me(url, token));
     });
   const { KV_REST_API_TOKEN: token = '' } = service.environment;
-  const other = stopAfterTest(await startKvServer({ token, engine: memoryEngine() }));
+  const other = stopAfterTest(await startKvServer({ token }));
   onTestFinished(() => service.kv.proxy.setTarget(service.kv.address));
   const { hostname: host, port } = new URL(other.url);
 

@@ -1,10 +1,10 @@
-import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startPostgres } from '../../dev/postgres/server';
+import { startProcess } from '../../dev/system/start-process';
 import { query } from '../harness/dependencies/database';
 import { deliver, me, register, send, tokenFor, userCreated } from '../harness/requests';
 import { startTestService } from '../harness/service';
@@ -24,19 +24,15 @@ async function newDatabase(): Promise<string> {
 }
 
 /** Runs the command `npm run db:deploy`. */
-function runScript(
+async function runScript(
   databaseUrl: string | undefined,
   variables: Record<string, string> = {},
   cwd: string = project,
 ) {
   const env = { ...process.env, MIGRATION_DATABASE_URL: '', DATABASE_URL: databaseUrl, ...variables };
-  return new Promise<{ status: number; stdout: string; stderr: string }>((resolve) => {
-    const args = ['--import', import.meta.resolve('tsx'), path.join(project, 'commands/db-deploy.ts')];
-    execFile(process.execPath, args, { cwd, env, timeout: 60_000 }, (error, stdout, stderr) => {
-      const status = error ? Number(error.code) : 0;
-      resolve({ status, stdout, stderr });
-    });
-  });
+  const args = ['--import', import.meta.resolve('tsx'), path.join(project, 'commands/db-deploy.ts')];
+  const { exited, written } = startProcess(process.execPath, args, { cwd, env });
+  return { status: await exited, ...written };
 }
 
 test('A preview migrates its own database only if MIGRATE_PREVIEW_DATABASE is set, and never that of MIGRATION_DATABASE_URL', async () => {

@@ -3,8 +3,8 @@ import { generateSigningKeyPem } from 'clerk-emulator';
 import { afterAll, afterEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { variables } from '#lib/base/env';
-import { memoryEngine } from '../../dev/kv/memory';
-import { CommandError, startKvServer } from '../../dev/kv/server';
+import { CommandError, memoryEngine } from '../../dev/kv/memory';
+import { startKvServer } from '../../dev/kv/server';
 import { freePort } from '../../dev/system/listen';
 import { runCommand } from '../harness/commands';
 import {
@@ -97,9 +97,7 @@ async function storeWhere(commands: RegExp, respond: () => unknown): Promise<Var
   const engine = memoryEngine();
   const call: typeof engine.call = async (name, ...args) =>
     commands.test(name) ? respond() : engine.call(name, ...args);
-  const { url, token } = stopAfterAll(
-    await startKvServer({ token: 'hidden-kv-token', engine: { ...engine, call } }),
-  );
+  const { url, token } = stopAfterAll(await startKvServer({ token: 'hidden-kv-token', engine: { call } }));
   return { KV_REST_API_URL: url, KV_REST_API_TOKEN: token };
 }
 const failing = (message: string) => () => {

@@ -1,10 +1,10 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
 import { freePort } from '../../dev/system/listen';
-import { endProcess, killOnExit, waitUntil } from '../../dev/system/processes';
+import { startProcess } from '../../dev/system/start-process';
 
 /** True if PgBouncer is installed (Debian: the package `pgbouncer`). */
 export const hasPgBouncer = spawnSync('pgbouncer', ['--version']).status === 0;
@@ -40,9 +40,7 @@ max_client_conn = 200
   if (isRoot) for (const file of [users, settings, folder]) await chown(file, NOBODY_ID, NOBODY_ID);
   await chmod(folder, 0o700);
   const identity = isRoot ? { uid: NOBODY_ID, gid: NOBODY_ID } : {};
-  const { pid } = spawn('pgbouncer', [settings], { ...identity, stdio: ['ignore', 'ignore', 'inherit'] });
-  if (pid === undefined) throw new Error('Cannot run pgbouncer.');
-  const cancelKill = killOnExit(pid, 'SIGTERM');
+  const { ready, stop } = startProcess('pgbouncer', [settings], identity);
   /** Returns a URL that reaches the same database through the pooler. */
   const through = (databaseUrl: string) => Object.assign(new URL(databaseUrl), { port: String(port) }).href;
   const accepts = async () => {
@@ -54,12 +52,11 @@ max_client_conn = 200
     await client.end().catch(() => undefined);
     return up;
   };
-  if (!(await waitUntil(accepts, 20_000))) throw new Error('pgbouncer did not start');
+  await ready(accepts);
   return {
     through,
     async stop() {
-      await endProcess(pid, [{ signal: 'SIGTERM', milliseconds: 5_000 }]);
-      cancelKill();
+      await stop();
       await rm(folder, { recursive: true, force: true });
     },
   };

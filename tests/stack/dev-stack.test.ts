@@ -3,7 +3,6 @@ import { createServer } from 'node:net';
 import path from 'node:path';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
-import { memoryEngine } from '../../dev/kv/memory';
 import { startKvServer } from '../../dev/kv/server';
 import { requireStore } from '../../dev/stack/external-services';
 import { readSettings } from '../../dev/stack/settings';
@@ -154,7 +153,6 @@ test('With an unmigrated database in DATABASE_URL, the local stack prints the co
 
 test.each([
   ['DATABASE_URL', 'postgresql://me:hidden@localhost', 'ECONNREFUSED'],
-  ['REDIS_URL', 'redis://me:hidden@127.0.0.1', 'no response'],
   ['KV_REST_API_URL', 'http://me:hidden@127.0.0.1', 'no response'],
 ])(
   'If the server at the address in %s is not running, the local stack exits and prints one line without a secret',
@@ -171,7 +169,7 @@ test.each([
 );
 
 test('A KV store that rejects the token prevents the start of the local stack', async () => {
-  const options = { token: 'the token', engine: memoryEngine() };
+  const options = { token: 'the token' };
   const { url, token } = stopAfterTest(await startKvServer(options));
   await expect(requireStore(url, 'hidden')).rejects.toThrow('status 401');
   await requireStore(url, token);
@@ -184,7 +182,6 @@ test.each([
     { PORT: 'hidden', IDP_KEY_STYLE: 'hidden' },
     /PORT: not a port number[\s\S]*IDP_KEY_STYLE: neither test nor live/,
   ],
-  [{ REDIS_URL: 'http://hidden' }, /REDIS_URL: not a redis:\/\/ URL/],
   [{ DATABASE_URL: 'mysql://hidden' }, /DATABASE_URL: not a postgresql:\/\/ URL/],
 ])(
   'An error about the settings of the local stack names the missing or invalid variables but not their values: %j',

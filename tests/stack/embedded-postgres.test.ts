@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
@@ -8,6 +6,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { startPostgres } from '../../dev/postgres/server';
 import { listen } from '../../dev/system/listen';
 import { isAlive } from '../../dev/system/processes';
+import { startProcess } from '../../dev/system/start-process';
 import { query } from '../harness/dependencies/database';
 import { stopAfterTest } from '../vitest/stop-after-all';
 import { temporaryFolder } from '../vitest/temporary-folder';
@@ -63,13 +62,10 @@ test('The embedded PostgreSQL ends when the process that started it is killed, a
      console.log(server.dataFolder);
      setInterval(() => {}, 60_000);`,
   );
-  const child = spawn(process.execPath, ['--import', 'tsx', program], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  const [line] = await once(child.stdout, 'data');
-  const pid = serverProcess({ dataFolder: String(line).trim() });
-  child.kill('SIGKILL');
+  const holder = stopAfterTest(startProcess(process.execPath, ['--import', 'tsx', program]));
+  await holder.ready(() => holder.written.stdout.endsWith('\n'));
+  const pid = serverProcess({ dataFolder: holder.written.stdout.trim() });
+  holder.child.kill('SIGKILL');
   const next = await start(folder);
   expect(isAlive(pid)).toBe(false);
   expect(await query(next.url('left_behind'), 'SELECT 1 AS one')).toEqual([{ one: 1 }]);

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, lstatSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -13,13 +13,18 @@ const MAX_BYTES = 250_000_000;
 const [checkout, image] = [temporaryFolder(), temporaryFolder()];
 const dependencies = stopAfterAll(await startDependencies());
 
-test('A build without devDependencies creates the files of the last stage of the Dockerfile, which have at most 250 MB and serve requests until SIGTERM', async () => {
+test('A build without devDependencies and variables creates the files of the last stage of the Dockerfile, which have at most 250 MB and serve requests until SIGTERM. Without variables, it does not start', async () => {
   copyCheckout(checkout);
   // npm writes this file in place, and the copy is a hard link.
   rmSync(path.join(checkout, 'node_modules/.package-lock.json'));
   const options = { cwd: checkout, env: withoutServiceVariables(), stdio: 'pipe' } as const;
   execFileSync('npm', ['prune', '--omit=dev', '--offline', '--ignore-scripts', '--no-audit'], options);
   execFileSync('npm', ['run', 'build'], options);
+  const { status, stderr } = spawnSync('npm', ['start', '--', '-p', '0'], { ...options, encoding: 'utf8' });
+  expect({ status, stderr }).toEqual({
+    status: 1,
+    stderr: expect.stringContaining('IDP_SECRET_KEY is missing'),
+  });
 
   const [lastStage = ''] = readFileSync('Dockerfile', 'utf8')
     .split(/^FROM /m)

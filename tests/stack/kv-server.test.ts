@@ -1,17 +1,13 @@
 import { createClient } from '@vercel/kv';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { memoryEngine } from '../../dev/kv/memory';
-import { redisEngine } from '../../dev/kv/redis';
-import { type KvEngine, type KvServer, startKvServer } from '../../dev/kv/server';
-import { hasRedis, startRedis } from '../harness/dependencies/redis';
+import { expect, test, vi } from 'vitest';
+import { type KvServer, startKvServer } from '../../dev/kv/server';
 import { stopAfterTest } from '../vitest/stop-after-all';
 
-// The KV server of the local stack has the HTTP interface of Vercel KV. The server passes each command to an engine, which runs
-// the command in memory or in Redis.
+// The KV server of the local stack has the HTTP interface of Vercel KV. It responds like Redis to the commands of the service.
 const token = 'a-token-of-this-test';
 
-const serve = async (engine: KvEngine, onCommand = () => {}) =>
-  stopAfterTest(await startKvServer({ token, engine, onCommand }));
+const serve = async (call?: (command: string) => Promise<unknown>) =>
+  stopAfterTest(await startKvServer({ token, ...(call && { engine: { call } }) }));
 
 const post = (server: KvServer, target: string, body: unknown, authorization = `Bearer ${token}`) =>
   fetch(`${server.url}${target}`, {
@@ -20,63 +16,34 @@ const post = (server: KvServer, target: string, body: unknown, authorization = `
     body: typeof body === 'string' ? body : JSON.stringify(body),
   });
 
-describe('The KV server over the memory engine', () => behavesLikeRedis(memoryEngine));
+// With the default options, the client sends pipelines and decodes base64. With the other options, it does neither.
+test.each([
+  {},
+  { automaticDeserialization: false, responseEncoding: false, enableAutoPipelining: false } as const,
+])('The KV client sets, reads and deletes values (client options: %j)', async (options) => {
+  const server = await serve();
+  const kv = createClient({ url: server.url, token, ...options });
+  const value = 'Zoë 🦊 \u0000 \r\n "quoted"';
+  expect(await kv.ping()).toBe('PONG');
+  expect(await kv.set('key:ü/1', value, { ex: 600 })).toBe('OK');
+  expect(await Promise.all([kv.get('key:ü/1'), kv.get('absent')])).toEqual([value, null]);
+  expect([await kv.ttl('key:ü/1'), await kv.ttl('absent')]).toEqual([600, -2]);
+  await kv.set('key:ü/1', 'OK');
+  expect([await kv.get('key:ü/1'), await kv.ttl('key:ü/1')]).toEqual(['OK', -1]);
+  expect(await kv.exists('key:ü/1', 'absent')).toBe(1);
+  expect(await kv.del('key:ü/1', 'absent')).toBe(1);
+  expect(await kv.get('key:ü/1')).toBeNull();
+});
 
-const redis = hasRedis();
-
-describe.skipIf(!redis)(
-  redis ? 'The KV server over Redis' : 'The KV server over Redis (NOT RUN: no redis-server on PATH)',
-  () => {
-    let store: Awaited<ReturnType<typeof startRedis>>;
-    beforeAll(async () => {
-      store = await startRedis();
-    });
-    afterAll(() => store.stop());
-    behavesLikeRedis(() => redisEngine(store.url));
-
-    test('The KV server responds with 503 while Redis is down, and reconnects when Redis has restarted', async () => {
-      const first = await startRedis();
-      const server = await serve(redisEngine(first.url));
-      expect((await post(server, '/', ['PING'])).status).toBe(200);
-      await first.stop();
-      expect((await post(server, '/', ['PING'])).status).toBe(503);
-      stopAfterTest(await startRedis(first.port));
-      await expect.poll(async () => (await post(server, '/', ['PING'])).status).toBe(200);
-    });
-  },
-);
-
-/** Checks that the KV server responds like Redis to the commands of the service. Runs with each engine. */
-function behavesLikeRedis(newEngine: () => KvEngine) {
-  // With the default options, the client sends pipelines and decodes base64. With the other options, it does neither.
-  test.each([
-    {},
-    { automaticDeserialization: false, responseEncoding: false, enableAutoPipelining: false } as const,
-  ])('The KV client sets, reads and deletes values (client options: %j)', async (options) => {
-    const server = await serve(newEngine());
-    const kv = createClient({ url: server.url, token, ...options });
-    const value = 'Zoë 🦊 \u0000 \r\n "quoted"';
-    expect(await kv.ping()).toBe('PONG');
-    expect(await kv.set('key:ü/1', value, { ex: 600 })).toBe('OK');
-    expect(await Promise.all([kv.get('key:ü/1'), kv.get('absent')])).toEqual([value, null]);
-    expect([await kv.ttl('key:ü/1'), await kv.ttl('absent')]).toEqual([600, -2]);
-    await kv.set('key:ü/1', 'OK');
-    expect([await kv.get('key:ü/1'), await kv.ttl('key:ü/1')]).toEqual(['OK', -1]);
-    expect(await kv.exists('key:ü/1', 'absent')).toBe(1);
-    expect(await kv.del('key:ü/1', 'absent')).toBe(1);
-    expect(await kv.get('key:ü/1')).toBeNull();
-  });
-
-  test('A command of a pipeline that fails does not prevent the other commands', async () => {
-    const server = await serve(newEngine());
-    const response = await post(server, '/pipeline', [['SET', 'a', 1], ['NOTHING'], ['GET', 'a']]);
-    expect([response.status, await response.json()]).toEqual([
-      200,
-      [{ result: 'OK' }, { error: expect.stringMatching(/^ERR unknown command/) }, { result: '1' }],
-    ]);
-    expect((await post(server, '/', ['SET', 'a', '1', 'SOON'])).status).toBe(400);
-  });
-}
+test('A command of a pipeline that fails does not prevent the other commands', async () => {
+  const server = await serve();
+  const response = await post(server, '/pipeline', [['SET', 'a', 1], ['NOTHING'], ['GET', 'a']]);
+  expect([response.status, await response.json()]).toEqual([
+    200,
+    [{ result: 'OK' }, { error: expect.stringMatching(/^ERR unknown command/) }, { result: '1' }],
+  ]);
+  expect((await post(server, '/', ['SET', 'a', '1', 'SOON'])).status).toBe(400);
+});
 
 test.each([
   ['a wrong token', 401, '["SET","a","1"]', 'Basic wrong'],
@@ -84,16 +51,13 @@ test.each([
   ['a command that is not a list of words', 400, '["GET", null]', undefined],
 ])('A KV request with %s gets a %i, and no command runs', async (_name, status, body, authorization) => {
   const seen = vi.fn();
-  const server = await serve(memoryEngine(), seen);
+  const server = await serve(seen);
   expect((await post(server, '/', body, authorization)).status).toBe(status);
   expect(seen).not.toHaveBeenCalled();
 });
 
 test('If its engine fails, the KV server responds with 503 without the message of the engine', async () => {
-  const server = await serve({
-    call: () => Promise.reject(new Error('secret cause')),
-    close: async () => {},
-  });
+  const server = await serve(() => Promise.reject(new Error('secret cause')));
   const response = await post(server, '/', ['PING']);
   expect([response.status, await response.text()]).toEqual([503, expect.not.stringContaining('secret')]);
 });

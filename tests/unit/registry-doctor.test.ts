@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import os from 'node:os';
@@ -6,6 +5,7 @@ import path from 'node:path';
 import { signingKey } from 'clerk-emulator';
 import { expect, onTestFinished, test } from 'vitest';
 import { close, listen } from '../../dev/system/listen';
+import { startProcess } from '../../dev/system/start-process';
 import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 
 type Reply = readonly [status: number, header?: Record<string, string>, body?: string];
@@ -55,11 +55,8 @@ async function runDoctor(jwtKey: string | undefined) {
   onTestFinished(() => close(server));
   const args = ['--import', import.meta.resolve('tsx'), path.resolve('registry/doctor.ts')];
   const env = { NODE_ENV: 'test' as const, APPLICATION_URL: url, CLERK_API_URL: url, CLERK_JWT_KEY: jwtKey };
-  return new Promise<{ output: string; code: unknown }>((resolve) => {
-    execFile(process.execPath, [...args, ...Object.keys(CASES)], { cwd, env }, (error, output) =>
-      resolve({ output, code: error?.code }),
-    );
-  });
+  const { exited, written } = startProcess(process.execPath, [...args, ...Object.keys(CASES)], { cwd, env });
+  return { code: await exited, output: written.stdout };
 }
 
 test('The doctor of the shadcn items names the cause of each response, and does not call an untried check ok', async () => {

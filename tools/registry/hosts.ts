@@ -1,7 +1,18 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { linkFiles } from '../temporary-project';
-import { type Checks, GUARD, ITEM, OWN_TABLE, type Table } from './checks';
+
+/** Columns of the link. */
+export interface Table {
+  readonly name: string;
+  readonly id: string;
+  /** Column of Clerk's id. */
+  readonly user: string;
+  /** SQL of an insert whose only parameter is Clerk's id. */
+  readonly insert: string;
+  /** True for the application's own table, whose rows need data of a user at the provider. */
+  readonly isOwn: boolean;
+}
 
 /** An application in which `npm run registry:test` installs the shadcn items of docs/existing-app.md. */
 export interface Application {
@@ -19,7 +30,6 @@ export interface Application {
 
 /** A repository with one or two applications and a database. */
 export interface Host {
-  readonly name: string;
   readonly applications: readonly Application[];
   /** Folder of the Prisma schema, and the file in it that exports the Prisma client. */
   readonly database: '.' | 'packages/database';
@@ -28,89 +38,7 @@ export interface Host {
   /** SQL that creates the tables of `models` and, if it is installed, of the item's model. */
   readonly sql: string;
   readonly table: Table;
-  readonly checks: readonly Checks[];
 }
-
-const OF_MONOREPO = `import path from 'node:path';
-
-export default { transpilePackages: ['@repo/database'], turbopack: { root: path.resolve('../..') } };
-`;
-
-export const HOSTS: readonly Host[] = [
-  {
-    name: 'own_table',
-    applications: [
-      {
-        folder: '.',
-        root: 'src/',
-        leavesOut: '-webhook',
-        config: 'export default { trailingSlash: true, cacheComponents: true };\n',
-        middleware: 'proxy.ts',
-        arguments: `(_auth, request) => {
-  if (/^\\/(?:en|users|me|notes|api)\\//.test(request.nextUrl.pathname)) return undefined;
-  return NextResponse.redirect(new URL('/en' + request.nextUrl.pathname, request.url));
-}, async () => ({ frontendApiProxy: { enabled: true } })`,
-      },
-    ],
-    database: '.',
-    client: 'src/lib/prisma.ts',
-    models: `model User {
-  id      Int     @id @default(autoincrement())
-  email   String  @unique
-  clerkId String? @unique
-}
-
-model Trial {
-  userId Int @id
-}
-
-model Organization {
-  id      Int    @id @default(autoincrement())
-  clerkId String @unique
-  name    String
-}
-`,
-    sql: `CREATE TABLE "User" (id SERIAL PRIMARY KEY, email TEXT NOT NULL UNIQUE, "clerkId" TEXT UNIQUE);
-      CREATE TABLE "Trial" ("userId" INT PRIMARY KEY);
-      CREATE TABLE "Organization" (id SERIAL PRIMARY KEY, "clerkId" TEXT NOT NULL UNIQUE, name TEXT NOT NULL)`,
-    table: {
-      name: '"User"',
-      id: 'id',
-      user: '"clerkId"',
-      insert: `INSERT INTO "User" ("clerkId", email) VALUES ($1, $1 || '@example.com')`,
-      isOwn: true,
-    },
-    checks: [GUARD, OWN_TABLE],
-  },
-  {
-    name: 'monorepo',
-    applications: [
-      {
-        folder: 'apps/app',
-        root: '',
-        leavesOut: '-webhook',
-        config: OF_MONOREPO,
-        middleware: 'middleware.ts',
-        arguments: "{ signInUrl: '/my-sign-in' }",
-      },
-      { folder: 'apps/api', root: '', leavesOut: '-guard', config: OF_MONOREPO },
-    ],
-    database: 'packages/database',
-    client: 'index.ts',
-    models: '',
-    sql: `CREATE TABLE identity_links (user_id UUID PRIMARY KEY,
-      identity_provider_user_id VARCHAR(255) NOT NULL UNIQUE)`,
-    table: {
-      name: 'identity_links',
-      id: 'user_id',
-      user: 'identity_provider_user_id',
-      insert:
-        'INSERT INTO identity_links (user_id, identity_provider_user_id) VALUES (gen_random_uuid(), $1)',
-      isOwn: false,
-    },
-    checks: [GUARD, ITEM],
-  },
-];
 
 /** Compiler options of `create-next-app`, with the older library of other applications. Next.js adds the others. */
 const COMPILER_OPTIONS = {

@@ -1,5 +1,5 @@
-import { memoryEngine } from '../../../dev/kv/memory';
-import { type KvEngine, startKvServer } from '../../../dev/kv/server';
+import { type KvEngine, memoryEngine } from '../../../dev/kv/memory';
+import { startKvServer } from '../../../dev/kv/server';
 import { type Address, startTcpProxy, type TcpProxy } from './tcp-proxy';
 
 /** Returns the key under which the service caches the internal id of a user. */
@@ -24,19 +24,19 @@ export interface TestKv {
   stop(): Promise<void>;
 }
 
-/** Starts a KV server. It stores its data in memory by default. */
-export async function startTestKv(engine = memoryEngine()): Promise<TestKv> {
+/** Starts a KV server that stores its data in memory. */
+export async function startTestKv(): Promise<TestKv> {
+  const engine = memoryEngine();
   const commands: string[][] = [];
   const server = await startKvServer({
     token: 'kv-token-of-the-tests',
     engine: {
-      ...engine,
       async call(command, ...args) {
+        commands.push([command.toUpperCase(), ...args]);
         await kv.beforeCommand(command);
         return engine.call(command, ...args);
       },
     },
-    onCommand: (command, args) => commands.push([command.toUpperCase(), ...args]),
   });
   const { hostname: host, port } = new URL(server.url);
   const address = { host, port: Number(port) };

@@ -70,7 +70,9 @@ export function callAction({ url }: TestService, name: string, input: unknown, t
   return send(`${url}/projects`, {
     method: 'POST',
     headers: {
-      ...{ origin: url, 'next-action': id, 'content-type': 'text/plain;charset=UTF-8' },
+      origin: url,
+      'next-action': id,
+      'content-type': 'text/plain;charset=UTF-8',
       ...(token === undefined ? {} : cookie(token)),
     },
     body: JSON.stringify([null, input]),
@@ -81,7 +83,8 @@ export function callAction({ url }: TestService, name: string, input: unknown, t
 export const openPage = ({ url }: TestService, page: string, token?: string) =>
   send(`${url}${page}`, {
     headers: {
-      ...{ accept: 'text/html', 'sec-fetch-dest': 'empty' },
+      accept: 'text/html',
+      'sec-fetch-dest': 'empty',
       ...(token === undefined ? {} : cookie(token)),
     },
   });

@@ -1,0 +1,115 @@
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { endProcess, isAlive, killOnExit, waitUntil } from './processes';
+
+export interface ProcessOptions extends Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid' | 'timeout'> {
+  /**
+   * Destination of standard output and standard error: `written` (the default), the output of this process, or a file. With
+   * `capture-stderr`, standard output is a pipe too, but `written` does not contain it.
+   */
+  readonly output?: 'capture' | 'capture-stderr' | 'inherit' | { readonly file: string };
+  /** True: the process is the leader of a new process group, which does not get the Ctrl-C of the terminal. */
+  readonly group?: boolean;
+  /** Signal that requests the end of the process. Default: SIGTERM. */
+  readonly signal?: NodeJS.Signals;
+  /** Time between this signal and SIGKILL. Default: 10 s. */
+  readonly graceMs?: number;
+}
+
+/** A child process. */
+export interface StartedProcess {
+  readonly child: ChildProcess;
+  readonly pid: number;
+  /** Captured output so far. */
+  readonly written: { readonly stdout: string; readonly stderr: string };
+  /** Returns what the process has written so far to `written` or to the file. */
+  output(): string;
+  /** Resolves with the exit code, or the signal that ended the process, once the process has closed its output. */
+  readonly exited: Promise<unknown>;
+  /**
+   * Resolves once `condition` returns true. If the process ends before, or the time runs out, stops the process and rejects with
+   * the end of its output.
+   */
+  ready(condition: () => boolean | Promise<boolean>, milliseconds?: number): Promise<void>;
+  /** Ends the process, or its group. Resolves once all its processes have ended. */
+  stop(): Promise<void>;
+}
+
+/** Starts a program without standard input. The process, or its group, ends when this process ends, even if it is killed. */
+export function startProcess(
+  program: string,
+  args: readonly string[],
+  {
+    output = 'capture',
+    group = false,
+    signal = 'SIGTERM',
+    graceMs = 10_000,
+    ...options
+  }: ProcessOptions = {},
+): StartedProcess {
+  const file = typeof output === 'object' ? openSync(output.file, 'w', 0o600) : undefined;
+  const destination = file ?? (output === 'inherit' ? 'inherit' : 'pipe');
+  const child = spawn(program, args, {
+    ...options,
+    detached: group,
+    stdio: ['ignore', destination, destination],
+  });
+  if (file !== undefined) closeSync(file);
+  child.on('error', () => {}); // a program that cannot be run has no process id
+  if (child.pid === undefined) throw new Error(`Cannot run ${program}.`);
+  const { pid } = child;
+  const id = group ? -pid : pid;
+  const written = { stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream]?.setEncoding('utf8').on('data', (chunk) => {
+      if (output === 'capture' || stream === 'stderr') written[stream] += chunk;
+    });
+  }
+  const cancelKill = killOnExit(id, signal);
+  let hasEnded = false;
+  /** True if no process of the group runs. The system may then reuse the id. */
+  let isOver = false;
+  const release = () => {
+    isOver = true;
+    cancelKill();
+  };
+  const exited = new Promise((resolve) => {
+    child.once('close', (code, endedBy) => {
+      hasEnded = true;
+      if (!isAlive(id)) release();
+      resolve(code ?? endedBy);
+    });
+  });
+  const allOutput = () =>
+    typeof output === 'object' ? readFileSync(output.file, 'utf8') : written.stdout + written.stderr;
+  const stop = async () => {
+    if (isOver) return;
+    await endProcess(id, signal, graceMs);
+    release();
+  };
+  return {
+    child,
+    pid,
+    written,
+    output: allOutput,
+    exited,
+    async ready(condition, milliseconds = 60_000) {
+      const isUp = await waitUntil(async () => hasEnded || (await condition()), milliseconds);
+      if (isUp && !hasEnded) return;
+      await stop();
+      throw new Error(`${program} ${args.join(' ')} did not start.\n${allOutput().slice(-4_000)}`);
+    },
+    stop,
+  };
+}
+
+/** Returns true if the response to the request has a status below 500, or false if there is no response within 20 s. */
+export async function responds(url: string, init?: RequestInit): Promise<boolean> {
+  try {
+    const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(20_000), ...init });
+    await response.arrayBuffer();
+    return response.status < 500;
+  } catch {
+    return false;
+  }
+}
