@@ -87,8 +87,6 @@ export interface WebhookSigning {
   readonly secret?: string;
   readonly id?: string;
   readonly timestamp?: string;
-  /** Prefix of the header names. The default is `svix`. */
-  readonly names?: 'svix' | 'webhook';
 }
 
 /**
@@ -99,16 +97,16 @@ export function signatureHeaders(
   body: string | Uint8Array<ArrayBuffer>,
   signing: WebhookSigning = {},
 ): Record<string, string> {
-  const { secret = SIGNING_SECRET, id = `msg_${randomUUID()}`, names = 'svix' } = signing;
+  const { secret = SIGNING_SECRET, id = `msg_${randomUUID()}` } = signing;
   const timestamp = signing.timestamp ?? String(now());
   const signature = createHmac('sha256', Buffer.from(secret.replace(/^whsec_/, ''), 'base64'))
     .update(`${id}.${timestamp}.`)
     .update(body)
     .digest('base64');
   return {
-    [`${names}-id`]: id,
-    [`${names}-timestamp`]: timestamp,
-    [`${names}-signature`]: `v1,${signature}`,
+    'svix-id': id,
+    'svix-timestamp': timestamp,
+    'svix-signature': `v1,${signature}`,
   };
 }
 

@@ -144,14 +144,6 @@ test('Without IDP_JWT_KEY, a session is verified with the keys of the provider',
   backendApi.calls.length = 0;
 });
 
-test.each(['ak_0123456789', 'mt_0123456789', 'oat_0123456789'])(
-  'A page request with an API key, a machine token or an OAuth token does not make the service call the provider: %s',
-  async (credential) => {
-    await at('/', bearer(credential));
-    expect(backendApi.calls).toEqual([]);
-  },
-);
-
 /** Returns the user whom the middleware reports to the route, or undefined. */
 async function userOf(headers: Record<string, string>): Promise<string | undefined> {
   const { readVerdict } = await import('#lib/idp/verdict');

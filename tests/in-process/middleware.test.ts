@@ -170,21 +170,6 @@ describe('API requests', () => {
     expect(Object.fromEntries(passed.headers)).toMatchObject(headers);
     expect(passed.response.headers.has('location')).toBe(false);
   });
-
-  test('A cached session expires with its token', async () => {
-    const nearlyExpired = bearer(token('user_1', { exp: now() + 30 }));
-    expect(await verdictAt('/users/v1/me', nearlyExpired)).toEqual(user);
-    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 40_000 });
-    expect(await verdictAt('/users/v1/me', nearlyExpired)).toMatchObject({
-      reason: expect.stringContaining('expired'),
-    });
-    vi.useRealTimers();
-  });
-
-  test('The response to an API request forbids everything if a browser opens it as a document', async () => {
-    const { response } = await at('/users/v1/me');
-    expect(response.headers.get('content-security-policy')).toContain("default-src 'none'");
-  });
 });
 
 describe('Pages', () => {
@@ -214,11 +199,6 @@ describe('Pages', () => {
     ],
   ])('The verdict about a page request with %s is $2', async (_what, headers, expected) => {
     expect(await verdictAt('/account', { ...page, ...headers() })).toEqual(expected);
-  });
-
-  test('A page gets its path and query without the parameters of a handshake', async () => {
-    const { headers } = await at('/projects?a=b&__clerk_db_jwt=x&c=d', { 'sec-fetch-dest': 'empty' });
-    expect(headers.get('x-identity-link-path')).toBe('/projects?a=b&c=d');
   });
 
   test('A visitor with an expired session is redirected to the provider, and a server action is not', async () => {
