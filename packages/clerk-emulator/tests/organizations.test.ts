@@ -71,6 +71,16 @@ test('The Backend API creates, lists, changes and deletes organizations, with an
   expect(await errorOf(organizations.getOrganization({ organizationId: id }))).toMatchObject({ status: 404 });
 });
 
+test('The list of organizations filters by ids to include or exclude', async () => {
+  const { id: createdBy } = newUser('lister');
+  const [a = '', b = ''] = ['a', 'b'].map((name) => provider.createOrganization({ name, createdBy }).id);
+  const listed = async (...organizationId: string[]) =>
+    (await organizations.getOrganizationList({ organizationId })).data.map(({ id }) => id);
+  expect((await listed(`+${a}`, b, 'org_unknown')).sort()).toEqual([a, b].sort());
+  const others = await listed(`-${a}`);
+  expect([others.includes(a), others.includes(b)]).toEqual([false, true]);
+});
+
 test('The Backend API adds, changes and removes members', async () => {
   const [owner, member] = [newUser('owner'), newUser('member')];
   const { id } = provider.createOrganization({ name: 'Members', createdBy: owner.id });

@@ -23,6 +23,7 @@ import {
   updateMember,
   updateOrganization,
 } from '../instance/organizations';
+import { selectById } from '../instance/table';
 import { changedMetadata, Metadata, mergedMetadata } from './metadata';
 
 const Fields = {
@@ -67,13 +68,11 @@ export function organizationRoutes(instance: Instance): Routes {
     'GET /v1/organizations': ({ url: { searchParams }, url }) => {
       const query = searchParams.get('query')?.toLowerCase() ?? '';
       const users = searchParams.getAll('user_id').map((id) => id.replace(/^\+/, ''));
-      const selected = organizations
-        .all()
-        .filter(
-          (each) =>
-            [each.id, each.name, each.slug].some((text) => text.toLowerCase().includes(query)) &&
-            (users.length === 0 || membersOf(instance, each).some(({ userId }) => users.includes(userId))),
-        );
+      const selected = selectById(organizations, searchParams.getAll('organization_id')).filter(
+        (each) =>
+          [each.id, each.name, each.slug].some((text) => text.toLowerCase().includes(query)) &&
+          (users.length === 0 || membersOf(instance, each).some(({ userId }) => users.includes(userId))),
+      );
       return { body: pageOf(url, selected.reverse(), (each) => organizationResource(instance, each)) };
     },
     'GET /v1/organizations/:id': ({ id }) => shown(find(id)),

@@ -16,6 +16,7 @@ import { membershipResource } from '../instance/organization-resources';
 import { membershipsOf } from '../instance/organizations';
 import { hashPassword, importDigest, passwordMatches } from '../instance/passwords';
 import { deletedUserResource, userResource } from '../instance/resources';
+import { selectById } from '../instance/table';
 import { changedMetadata, MetadataChange, mergedMetadata } from './metadata';
 
 /** The values of `password_hasher`. */
@@ -218,21 +219,12 @@ function userChanges(fields: z.output<typeof UpdateUser>): Partial<User> {
   };
 }
 
-/** Selects users by id. An id may have the prefix `-` (exclude) or `+` (include, the default). */
-function selectById({ store }: Instance, ids: readonly string[]): User[] {
-  const without = new Set(ids.filter((id) => id.startsWith('-')).map((id) => id.slice(1)));
-  const wanted = new Set(ids.filter((id) => !id.startsWith('-')).map((id) => id.replace(/^\+/, '')));
-  const users =
-    wanted.size === 0 ? store.users.all() : [...wanted].flatMap((id) => store.users.get(id) ?? []);
-  return users.filter(({ id }) => !without.has(id));
-}
-
 function selectedUsers(instance: Instance, selection: Selection): User[] {
   const { query, created_at_after: after } = selection;
   const wanted = selection.email_address.map((email) => email.toLowerCase());
   const matches = (values: readonly (string | null)[], selected: readonly string[]) =>
     selected.length === 0 || values.some((value) => value !== null && selected.includes(value));
-  return selectById(instance, selection.user_id).filter((user) => {
+  return selectById(instance.store.users, selection.user_id).filter((user) => {
     const emails = user.emails.map(({ value }) => value);
     const phones = user.phones.map(({ value }) => value);
     const texts = [user.id, ...emails, ...phones, user.username, user.firstName, user.lastName];
