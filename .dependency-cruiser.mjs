@@ -11,7 +11,7 @@ const only = (name, packages, importers) => ({
 
 /** The layers of lib, from the top down. A module imports only from its own layer and from lower layers. */
 const layers = [
-  ['[^/]+\\.ts$', 'users/', 'doctor/', 'authentication/'],
+  ['[^/]+\\.ts$', 'links/', 'doctor/', 'authentication/'],
   ['linking/', 'idp/', 'tables/'],
   ['storage/', 'http/'],
   ['api/'],
@@ -123,8 +123,8 @@ export default {
     {
       name: 'only-commands-import-the-deletion-and-the-relinking-of-users',
       severity: 'error',
-      from: { pathNot: ['^commands/', '^tests/', '^lib/users/forget-due'] },
-      to: { path: '^lib/users/(?:forget|relink\\.ts)' },
+      from: { pathNot: ['^commands/', '^tests/', '^lib/links/forget-due'] },
+      to: { path: '^lib/links/(?:forget|relink\\.ts)' },
     },
     only(
       'only-lib-idp-and-the-middleware-import-clerk',

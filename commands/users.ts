@@ -1,5 +1,5 @@
 import { closeDatabase } from '#lib/storage/database';
 import { runMain } from './command';
-import { createUsersProgram } from './users/program';
+import { createLinksProgram } from './links/program';
 
-await runMain(createUsersProgram(), closeDatabase);
+await runMain(createLinksProgram('user'), closeDatabase);

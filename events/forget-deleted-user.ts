@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { IdentityProviderUserId } from '#lib/api/schemas';
 import { defineEvent } from '#lib/events';
-import { scheduleDeletion } from '#lib/users/pending-deletions';
+import { scheduleDeletion } from '#lib/links/pending-deletions';
 
 /** Holding period in hours. Until it ends, an operator can cancel the deletion of a user who was deleted by mistake. */
 const HOURS = 24;
@@ -13,5 +13,5 @@ const HOURS = 24;
  */
 export const forgetDeletedUser = defineEvent(
   z.object({ id: IdentityProviderUserId }),
-  ({ id }, { transaction }) => scheduleDeletion(transaction, id, HOURS),
+  ({ id }, { transaction }) => scheduleDeletion('user', transaction, id, HOURS),
 );

@@ -16,18 +16,19 @@ export interface TenantContext extends AuthenticatedContext {
 
 /**
  * Returns the context of a user in the active organization of a verdict, and creates the tenant of a new organization. Returns
- * undefined without an organization, and where `resolveUser` does. `looking` is the lookup of the user, if it has already begun.
+ * undefined without an organization, for a forgotten or deleted one, and where `resolveUser` does. `looking` is the lookup of the user, if it has already begun.
  */
 export async function resolveTenant(
   verdict: Verdict,
   looking = resolveUser(verdict),
 ): Promise<TenantContext | undefined> {
-  const { organization, issuedAt } = verdict;
+  const { organization } = verdict;
   // Begins together with the lookup of the user, so both are one round trip.
   const read = organization && readId('tenant', organization.id);
   const user = await looking;
   if (user === undefined || organization === undefined) return undefined;
-  const tenant = await resolveId('tenant', organization.id, issuedAt, read);
+  // Without the issue time of the token, because no token links a forgotten organization again.
+  const tenant = await resolveId('tenant', organization.id, undefined, read);
   if (tenant === undefined) return undefined;
   return Object.freeze({
     ...user,
@@ -37,10 +38,8 @@ export async function resolveTenant(
   });
 }
 
-/** Throws a 403 without an organization, or if the user has another role. */
-function checkOrganization({ organization }: Verdict, role: string | undefined): void {
-  if (organization !== undefined && (role ?? organization.role) === organization.role) return;
-  addLogFields({ reason: organization ? 'organization-role' : 'no-organization' });
+function forbid(reason: string): never {
+  addLogFields({ reason });
   throw new HttpError(403, 'Forbidden');
 }
 
@@ -49,13 +48,19 @@ function checkOrganization({ organization }: Verdict, role: string | undefined):
  * the user has exactly this role there (`org:admin`). The first request of an organization creates its tenant.
  *
  * Without a session, the response is a 401. Without an active organization or with another role, it is a 403
- * `{"message": "Forbidden"}`, before any call to the cache or the database. A forgotten user gets a 401 and creates no tenant.
+ * `{"message": "Forbidden"}`, before any call to the cache or the database. A forgotten user gets a 401 and creates no tenant. For
+ * an organization that was forgotten, or deleted at the provider, the response is a 403.
  */
 export const guardTenant = <C extends RouteContext>(
   handler: GuardedHandler<TenantContext, C>,
   { role }: { readonly role?: string } = {},
 ): RouteHandler<C> =>
   guardBy(async (verdict) => {
-    if (verdict.user !== undefined) checkOrganization(verdict, role);
-    return resolveTenant(verdict);
+    const { user, organization } = verdict;
+    if (user !== undefined && organization === undefined) forbid('no-organization');
+    if (organization && role !== undefined && role !== organization.role) forbid('organization-role');
+    const looking = resolveUser(verdict);
+    const tenant = await resolveTenant(verdict, looking);
+    if (tenant === undefined && (await looking)) forbid('forgotten-organization');
+    return tenant;
   }, handler);

@@ -36,7 +36,8 @@ export async function resolveId(
     isOwn = true;
     const registered = await register(kind, providerId, issuedAt);
     // Writing to a cache that has just failed would make this request wait a second time.
-    if (registered && cached.outcome === 'miss') await cacheId(kind, providerId, registered.id);
+    if (registered && cached.outcome === 'miss')
+      await cacheId(kind, providerId, registered.id, cached.isInvalid);
     return registered;
   });
   if (registration === undefined) return undefined;

@@ -21,11 +21,12 @@ export function memoryEngine(): KvEngine {
   const commands: Record<string, (...args: string[]) => unknown> = {
     PING: () => 'PONG',
     GET: (key = '') => entries.get(key) ?? null,
-    SET(key = '', value = '', option, seconds) {
-      if (option !== undefined && (option.toUpperCase() !== 'EX' || !(Number(seconds) > 0)))
-        throw new CommandError('ERR syntax error');
+    SET(key = '', value = '', ...options) {
+      const [, isNew, seconds] = /^(NX ?)?(?:EX ([1-9]\d*))?$/i.exec(options.join(' ')) ?? [];
+      if (options.length > 0 && !isNew && !seconds) throw new CommandError('ERR syntax error');
+      if (isNew && entries.has(key)) return null;
       // An entry of the cache expires one millisecond after its time to live.
-      entries.set(key, value, option === undefined ? {} : { ttl: Number(seconds) * 1000 - 1 });
+      entries.set(key, value, seconds ? { ttl: Number(seconds) * 1000 - 1 } : {});
       return 'OK';
     },
     DEL: (...keys) => keys.filter((key) => entries.delete(key)).length,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import * as z from 'zod/mini';
 import { variables } from '../base/env';
 import { withTimeout } from '../base/timeout';
+import { KINDS, type Kind } from '../linking/kinds';
 import { withConnection } from '../storage/database';
 import { pendingMigrations } from '../storage/migrations';
 import { type CheckResult, check, errorCode, fail, skip, warn } from './check';
@@ -40,11 +41,11 @@ const CONNECTION_ERRORS: readonly Explanation[] = [
 
 const GRANT = 'Run as the owner, for the role of DATABASE_URL: GRANT';
 
-/** SQLSTATEs of the statements that link a test user and insert a test tenant. */
+/** SQLSTATEs of the statements that link a test user and a test tenant. */
 const LINK_ERRORS: readonly Explanation[] = [
   [
     /^42501$/,
-    'the role may not link users or insert tenants',
+    'the role may not link users or tenants',
     `${GRANT} USAGE ON SCHEMA public, and SELECT, INSERT ON users, tenants`,
   ],
   [
@@ -70,22 +71,27 @@ function explain(error: unknown, explanations: readonly Explanation[]): never {
   fail(`${message} (${code})`, remedy);
 }
 
-/** Returns a statement that links a user who does not exist, in the way of lib/linking/links.ts. */
-const linkStatement = (user: string) => `
-  INSERT INTO public.users (id, identity_provider_user_id)
-  SELECT '${randomUUID()}', '${user}'
-   WHERE public.forgotten_until('${user}', now()) IS NULL
-     AND NOT EXISTS (SELECT FROM public.previous_links(ARRAY['${user}']))
-  ON CONFLICT (identity_provider_user_id) DO NOTHING
+/** Returns a statement that links an id that does not exist, in the way of lib/linking/links.ts. */
+const linkStatement = (kind: Kind) => {
+  const { table, column } = KINDS[kind];
+  const id = `doctor_${randomUUID()}`;
+  return `
+  INSERT INTO public.${table} (id, ${column})
+  SELECT '${randomUUID()}', '${id}'
+   WHERE public.forgotten_until('${kind}', '${id}', now()) IS NULL
+     AND NOT EXISTS (SELECT FROM public.previous_links('${kind}', ARRAY['${id}']))
+  ON CONFLICT (${column}) DO NOTHING
   RETURNING id`;
+};
 
-/** Inserts the tenant of an organization that does not exist. Needs the rights of lib/linking/links.ts. */
-const TENANT_STATEMENT = `
-  INSERT INTO public.tenants (id, identity_provider_organization_id)
-  VALUES ('${randomUUID()}', 'doctor_${randomUUID()}') RETURNING id`;
-
+const EVENT_TABLES = [
+  'webhook_messages',
+  'webhook_subjects',
+  KINDS.user.pendingDeletions,
+  KINDS.tenant.pendingDeletions,
+];
 const EVENT_RIGHTS = `
-  SELECT FROM unnest(ARRAY['webhook_messages', 'webhook_subjects', 'pending_deletions']) AS tables (name),
+  SELECT FROM unnest('{${EVENT_TABLES}}'::text[]) AS tables (name),
               unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS rights (name)
    WHERE NOT has_table_privilege(to_regclass('public.' || tables.name), rights.name)`;
 
@@ -97,12 +103,12 @@ async function checkMigrations(databaseUrl: string): Promise<string> {
   fail(`pending: ${pending.join(', ')}`, 'Run npm run db:deploy as the owner of the tables');
 }
 
-/** Links a test user and inserts a test tenant. withConnection() closes the connection afterwards, and PostgreSQL then rolls the transaction back. */
+/** Links a test user and a test tenant. withConnection() closes the connection, and PostgreSQL rolls the transaction back. */
 async function checkRegistration(): Promise<string> {
   await withConnection(async (rows) => {
     await rows('BEGIN');
-    await rows(linkStatement(`doctor_${randomUUID()}`));
-    await rows(TENANT_STATEMENT);
+    await rows(linkStatement('user'));
+    await rows(linkStatement('tenant'));
   }).catch((error: unknown) => explain(error, LINK_ERRORS));
   return 'a test user was linked, and the transaction was rolled back';
 }
@@ -112,7 +118,7 @@ async function checkEventTables(): Promise<string> {
   if (missing.length === 0) return 'the role has the rights on the tables of webhook events';
   fail(
     'the role may not write the tables of webhook events: every event with a handler in events/ gets a 500',
-    `${GRANT} SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects, pending_deletions`,
+    `${GRANT} SELECT, INSERT, UPDATE, DELETE ON ${EVENT_TABLES.join(', ')}`,
   );
 }
 

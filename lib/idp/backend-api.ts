@@ -4,8 +4,8 @@ import { parseEnvironmentSubset, variables } from '../base/env';
 import { withTimeout } from '../base/timeout';
 import { TransientError } from '../base/transient-error';
 
-/** Maximum number of users in one response. */
-export const MAX_USERS = 500;
+/** Maximum number of entries in one response. */
+export const MAX_PAGE = 500;
 /** Maximum number of ids in one request. */
 const MAX_IDS = 100;
 /** Maximum length of the ids in a query string. Servers reject URLs that are much longer. */
@@ -34,23 +34,26 @@ function convertError(error: unknown): Error {
   return new Error(`The identity provider responds with status ${status}${code ?? ''}`);
 }
 
-const User = z.object({
+/** Kinds of the provider's resources that have internal ids (lib/linking/kinds.ts). */
+type Kind = 'user' | 'tenant';
+
+const Entry = z.object({
   id: z.string(),
   /** Milliseconds since the epoch. */
   createdAt: z.number(),
-  /** An id that the team can set at the provider. */
+  /** An id that the team can set for a user at the provider. */
   externalId: z.nullish(z.string()),
-  /** The user as a webhook sends it, with personal data. Only a replay reads it (lib/users/replay.ts). */
+  /** The user as a webhook sends it, with personal data. Only a replay reads it (lib/links/replay.ts). */
   raw: z.optional(z.unknown()),
 });
-const UserList = z.object({ data: z.array(User) });
+const List = z.object({ data: z.array(Entry) });
 
-/** A user of the provider. */
-export type ProviderUser = z.infer<typeof User>;
+/** A user or an organization of the provider. */
+export type ProviderEntry = z.infer<typeof Entry>;
 
-/** Selects a page of the provider's users, which are sorted by creation time. */
+/** Selects a page of the provider's users or organizations, which are sorted by creation time. */
 export interface ProviderPage {
-  /** Lower limit of the creation time in milliseconds since the epoch, exclusive. */
+  /** Lower limit of the creation time of a user in milliseconds since the epoch, exclusive. */
   readonly createdAfter?: number | undefined;
   readonly offset: number;
   readonly limit: number;
@@ -60,23 +63,23 @@ export interface ProviderPage {
  * Sends a request with the SDK. Stops waiting after 20 s, because the SDK has no timeout. Throws a TransientError for a timeout, a
  * network error, or the status 408, 429 or 5xx, and otherwise an Error.
  */
-async function call<T>(request: (users: ClerkClient['users']) => Promise<T>): Promise<T> {
+async function call<T>(request: (client: ClerkClient) => Promise<T>): Promise<T> {
   const { IDP_SECRET_KEY: secretKey, CLERK_API_URL: apiUrl } = parseEnvironmentSubset(
     z.pick(variables, { IDP_SECRET_KEY: true, CLERK_API_URL: true }),
   );
-  const { users } = createClerkClient({
+  const client = createClerkClient({
     secretKey,
     ...(apiUrl === undefined ? {} : { apiUrl }),
     telemetry: { disabled: true },
   });
-  return withTimeout(TIMEOUT_MS, request(users)).catch((error: unknown) => {
+  return withTimeout(TIMEOUT_MS, request(client)).catch((error: unknown) => {
     throw convertError(error);
   });
 }
 
-/** Requests users. Throws the errors of `call`. */
-async function listOf(query: Parameters<ClerkClient['users']['getUserList']>[0]): Promise<ProviderUser[]> {
-  const parsed = UserList.safeParse(await call((users) => users.getUserList(query)));
+/** Requests users or organizations. Throws the errors of `call`. */
+async function listOf(request: (client: ClerkClient) => Promise<unknown>): Promise<ProviderEntry[]> {
+  const parsed = List.safeParse(await call(request));
   if (!parsed.success) throw new Error('The identity provider returns an unexpected response');
   return parsed.data.data;
 }
@@ -86,7 +89,7 @@ async function listOf(query: Parameters<ClerkClient['users']['getUserList']>[0])
  * of `call`.
  */
 export const setExternalId = (id: string, externalId: string | null): Promise<404 | 422 | undefined> =>
-  call((users) =>
+  call(({ users }) =>
     // The type of the SDK lacks null.
     users.updateUser(id, Object({ externalId })).then(
       () => undefined,
@@ -98,25 +101,32 @@ export const setExternalId = (id: string, externalId: string | null): Promise<40
     ),
   );
 
-/** Returns a page of the provider's users, in the order of their creation. Throws the errors of `call`. */
-export const listUsers = ({ createdAfter, offset, limit }: ProviderPage): Promise<ProviderUser[]> =>
-  listOf({
-    orderBy: '+created_at',
-    limit,
-    offset,
-    ...(createdAfter === undefined ? {} : { createdAtAfter: createdAfter }),
+/** Returns a page of the provider's users or organizations, in the order of their creation. Throws the errors of `call`. */
+export const listPage = (
+  kind: Kind,
+  { createdAfter, offset, limit }: ProviderPage,
+): Promise<ProviderEntry[]> =>
+  listOf(({ users, organizations }) => {
+    const page = { orderBy: '+created_at', limit, offset } as const;
+    if (kind === 'tenant') return organizations.getOrganizationList(page);
+    return users.getUserList(createdAfter === undefined ? page : { ...page, createdAtAfter: createdAfter });
   });
 
 /**
- * Returns the provider's users with these ids. Omits ids that do not exist at the provider. Splits the ids into several
- * requests if there are more than 100 or if the query would be too long. Throws the errors of `call`.
+ * Returns the provider's users or organizations with these ids. Omits ids that do not exist at the provider. Splits the ids into
+ * several requests if there are more than 100 or if the query would be too long. Throws the errors of `call`.
  */
-export async function listUsersById(ids: readonly string[]): Promise<ProviderUser[]> {
+export async function listById(kind: Kind, ids: readonly string[]): Promise<ProviderEntry[]> {
   if (ids.length === 0) return [];
   if (ids.length > MAX_IDS || (ids.length > 1 && encodeURIComponent(ids.join()).length > MAX_QUERY_LENGTH)) {
     const half = Math.ceil(ids.length / 2);
-    return [...(await listUsersById(ids.slice(0, half))), ...(await listUsersById(ids.slice(half)))];
+    return [...(await listById(kind, ids.slice(0, half))), ...(await listById(kind, ids.slice(half)))];
   }
-  // The API excludes a user if the id in the query starts with `-`. The `+` prevents this.
-  return listOf({ userId: ids.map((id) => `+${id}`), limit: MAX_IDS });
+  // The API excludes an entry if the id in the query starts with `-`. The `+` prevents this.
+  const included = ids.map((id) => `+${id}`);
+  return listOf(({ users, organizations }) =>
+    kind === 'user'
+      ? users.getUserList({ userId: included, limit: MAX_IDS })
+      : organizations.getOrganizationList({ organizationId: included, limit: MAX_IDS }),
+  );
 }

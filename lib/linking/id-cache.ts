@@ -5,15 +5,21 @@ import { TransientError } from '../base/transient-error';
 import { withKv } from '../storage/kv';
 import type { Kind } from './links';
 
-const cacheKey = (kind: Kind, identityProviderId: string) => `auth:${kind}-id-by-idp:${identityProviderId}`;
+const cacheKey = (kind: Kind, providerId: string) => `auth:${kind}-id-by-idp:${providerId}`;
 
 /** Error of a Redis store for a key whose value is not a string. The store responded, so this is a miss, not a failure. */
 const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;
 
+/** Value in place of an id that no lookup in flight may cache. */
+const BLOCKED = '-';
+/** Time after which no lookup is in flight that began before (lib/links/forget.ts explains it). The rest allows for clocks. */
+const BLOCK_SECONDS = 60;
+
 /** Result of a cache read. After an `error`, a request should not wait for the cache again (up to 500 ms). */
 export type CacheResult =
   | { readonly outcome: 'hit'; readonly id: string }
-  | { readonly outcome: 'miss' | 'error' };
+  /** `isInvalid`: the entry has a value that this service could not have stored. */
+  | { readonly outcome: 'miss' | 'error'; readonly isInvalid?: boolean };
 
 async function read(key: string): Promise<CacheResult> {
   try {
@@ -23,9 +29,8 @@ async function read(key: string): Promise<CacheResult> {
         throw error;
       }),
     );
-    return typeof value === 'string' && UUID.test(value)
-      ? { outcome: 'hit', id: value }
-      : { outcome: 'miss' };
+    if (typeof value === 'string' && UUID.test(value)) return { outcome: 'hit', id: value };
+    return { outcome: 'miss', isInvalid: value !== null && value !== BLOCKED };
   } catch {
     return { outcome: 'error' };
   }
@@ -37,10 +42,10 @@ async function read(key: string): Promise<CacheResult> {
  * A value that this service could not have stored is a miss, and the next write replaces it. A call takes at most 500 ms. The
  * calls of an event loop iteration share one round trip.
  */
-export const readCachedId = (kind: Kind, identityProviderId: string): Promise<CacheResult> =>
+export const readCachedId = (kind: Kind, providerId: string): Promise<CacheResult> =>
   withSpan(
     'cache read',
-    () => read(cacheKey(kind, identityProviderId)),
+    () => read(cacheKey(kind, providerId)),
     ({ outcome }) => outcome,
   );
 
@@ -55,13 +60,32 @@ export async function uncache(kind: Kind, providerIds: readonly string[]): Promi
   });
 }
 
-/** Stores an internal id for the configured time (10 minutes). Never rejects. After an error, the entry may be missing. */
-export async function cacheId(kind: Kind, identityProviderId: string, id: string): Promise<void> {
+/**
+ * Deletes the cached id of an organization, and keeps lookups in flight from caching it again. Rejects with a TransientError if the
+ * store does not confirm this.
+ */
+export async function blockCachedId(kind: Kind, providerId: string): Promise<void> {
+  await withKv((kv) => kv.set(cacheKey(kind, providerId), BLOCKED, { ex: BLOCK_SECONDS })).catch(() => {
+    throw new TransientError('The cache does not respond');
+  });
+}
+
+/**
+ * Stores an internal id for the configured time (10 minutes). Replaces an invalid entry, but not the block of an organization. Never
+ * rejects. After an error, the entry may be missing.
+ */
+export async function cacheId(
+  kind: Kind,
+  providerId: string,
+  id: string,
+  isInvalid: boolean | undefined,
+): Promise<void> {
   const ex = environment().USER_ID_CACHE_TTL_SECONDS;
+  const options = kind === 'tenant' && !isInvalid ? { ex, nx: true as const } : { ex };
   await withSpan(
     'cache write',
     () =>
-      withKv((kv) => kv.set(cacheKey(kind, identityProviderId), id, { ex })).then(
+      withKv((kv) => kv.set(cacheKey(kind, providerId), id, options)).then(
         () => 'stored' as const,
         () => 'error' as const,
       ),

@@ -26,8 +26,8 @@ const MAX_CONNECTIONS = 10;
 /** The client of a transaction. */
 export type Transaction = Prisma.TransactionClient;
 
-/** Creates a part of a statement, whose values are parameters. */
-export const { sql } = Prisma;
+/** `sql` creates a part of a statement, whose values are parameters. `raw` creates one from a name of our own. */
+export const { raw, sql } = Prisma;
 
 function connect() {
   const pool = new Pool({

@@ -31,7 +31,7 @@ export async function startInProcess(): Promise<InProcess> {
     // Loads the database client (Prisma) and runs a first query, so that the first test does not have to wait for this work. An
     // error is ignored here, because the tests that use the client report the error.
     await import('#lib/linking/links')
-      .then(({ linkedUserIds }) => linkedUserIds(['user_warm_up']))
+      .then(({ internalIdsOf }) => internalIdsOf('user', ['user_warm_up']))
       .catch(() => undefined);
   });
   afterAll(async () => {

@@ -1,16 +1,16 @@
 import { afterAll, afterEach, expect, test, vi } from 'vitest';
-import type { BackfillOptions, BackfillResult } from '#lib/users/backfill';
+import type { BackfillOptions, BackfillResult } from '#lib/links/backfill';
 import { DISK_FULL, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
 import { countOutcomes } from '../harness/outcomes';
-import { stubProviderUsers } from '../harness/provider-users';
+import { stubProvider } from '../harness/provider-stub';
 
 const { database } = await startInProcess();
-const provider = stubProviderUsers();
+const provider = stubProvider();
 afterAll(() => provider.restore());
 
-const { backfill, deleteLink, linkedUserIds, linkMany } = await importAsProcess(async () => ({
-  ...(await import('#lib/users/backfill')),
-  ...(await import('#lib/users/rows')),
+const { backfill, deleteLink, internalIdsOf, linkMany } = await importAsProcess(async () => ({
+  ...(await import('#lib/links/backfill')),
+  ...(await import('#lib/links/delete-link')),
   ...(await import('#lib/linking/links')),
 }));
 
@@ -41,14 +41,18 @@ afterEach(async () => {
 });
 
 test('A backfill links all users except linked, forgotten and invalid ones. A dry run returns the same and links no user', async () => {
-  provider.users = usersOf(501).map((user, index) => (index === 2 ? { ...user, id: TOO_LONG } : user));
+  provider.entries.user = usersOf(501).map((user, index) => (index === 2 ? { ...user, id: TOO_LONG } : user));
   await linkMany(['user_0']);
-  await deleteLink('user_1', 30);
-  const others = { 'already linked': 1, forgotten: 1, failed: 1 };
-  expect(await run({ dryRun: true })).toEqual({ 'to link': 498, ...others });
+  await deleteLink('user', 'user_1', 30);
+  // An expired previous id.
+  await database.pool.query(
+    `INSERT INTO previous_ids SELECT 'user_3', id, 'user_0', 'run', now() FROM users`,
+  );
+  const others = { 'already linked': 2, forgotten: 1, failed: 1 };
+  expect(await run({ dryRun: true })).toEqual({ 'to link': 497, ...others });
   expect(await database.users()).toEqual(['user_0']);
-  expect(await run()).toEqual({ linked: 498, ...others });
-  expect(await database.users()).toHaveLength(499);
+  expect(await run()).toEqual({ linked: 497, ...others });
+  expect(await database.users()).toHaveLength(498);
   expect(await database.users('user_1')).toEqual([]);
   const reason = 'identityProviderUserId must have at most 255 characters';
   expect(await problems()).toEqual([{ id: TOO_LONG, createdAt: 1_002, outcome: 'failed', reason }]);
@@ -56,7 +60,7 @@ test('A backfill links all users except linked, forgotten and invalid ones. A dr
 });
 
 test('A backfill retries a provider request and a database statement that fail temporarily', async () => {
-  provider.users = usersOf(3);
+  provider.entries.user = usersOf(3);
   provider.failures.push(() => new Response('', { status: 503 }));
   await failInserts(database, DISK_FULL, 1);
   expect(await run()).toEqual({ linked: 3 });
@@ -67,7 +71,7 @@ test('A backfill retries a provider request and a database statement that fail t
 });
 
 test('A backfill rejects if the provider rejects the secret key, and the users of earlier pages stay linked', async () => {
-  provider.users = usersOf(501);
+  provider.entries.user = usersOf(501);
   const steps = backfill({ retryOptions });
   expect((await steps.next()).value).toHaveLength(500);
   provider.failures.push(() => new Response('', { status: 401 }));
@@ -77,9 +81,9 @@ test('A backfill rejects if the provider rejects the secret key, and the users o
 });
 
 test('In each replay, a backfill passes every linked user to the handler as a webhook would, and reports the users whose handler throws without the message of the error', async () => {
-  provider.users = usersOf(501).map((user) => ({ ...user, updatedAt: 7_000 }));
+  provider.entries.user = usersOf(501).map((user) => ({ ...user, updatedAt: 7_000 }));
   await linkMany(['user_0']);
-  await deleteLink('user_1', 30);
+  await deleteLink('user', 'user_1', 30);
   const replay = vi.fn(async (data: unknown, _delivery: object) => {
     if (Object(data).id === 'user_2') throw new TypeError('Ada Lovelace');
   });
@@ -97,12 +101,12 @@ test('In each replay, a backfill passes every linked user to the handler as a we
 });
 
 test('If the database fails during a replay, a backfill repeats the handlers that threw, and rejects if the database stays unavailable', async () => {
-  provider.users = usersOf(20).map((user) => ({ ...user, updatedAt: 7_000 }));
+  provider.entries.user = usersOf(20).map((user) => ({ ...user, updatedAt: 7_000 }));
   const handled: string[] = [];
   const outage = vi.fn(() => database.proxy.treat('reset'));
   const replay = async (data: unknown) => {
     if (handled.length >= 10 && outage.mock.calls.length === 0) await outage();
-    await linkedUserIds(['user_0']);
+    await internalIdsOf('user', ['user_0']);
     handled.push(Object(data).id);
   };
   const sleep = () => database.proxy.treat('forward');

@@ -6,10 +6,11 @@ const { pool } = database;
 await database.alter(`SET timezone = 'Asia/Kolkata'`);
 
 const { deleteLink, exportUser, findLinks, linkMany } = await importAsProcess(async () => ({
-  ...(await import('#lib/users/export')),
-  ...(await import('#lib/users/rows')),
+  ...(await import('#lib/links/export')),
+  ...(await import('#lib/links/delete-link')),
+  ...(await import('#lib/links/rows')),
   ...(await import('#lib/linking/links')),
-  ...(await import('#lib/users/backfill')),
+  ...(await import('#lib/links/backfill')),
 }));
 
 test('The export of a linked user has all stored data, the rows of the application, and the true times in a database whose time zone is not UTC', async () => {
@@ -22,12 +23,11 @@ test('The export of a linked user has all stored data, the rows of the applicati
     [['user_1', 'old_1', userId, 'user_2']],
   );
   await kv.cacheId('user_1', userId);
-  const [link] = await findLinks('user_1');
+  const [link] = await findLinks('user', 'user_1');
   const exportOwn = vi.fn(async () => ({ notes: [7] }));
   const previousIds = [{ identityProviderUserId: 'old_1', expiresAt: new Date('2030-01-01') }];
   const user = { userId, identityProviderUserId: 'user_1', previousIds };
-  expect(link).toEqual(user);
-  const exported = await exportUser(user, exportOwn);
+  const exported = await exportUser('user_1', link, exportOwn);
   const times = { appliedTime: new Date('1970-01-02'), receivedAt: new Date('2029-01-01') };
   expect(exported).toEqual({
     link: { userId, identityProviderUserId: 'user_1' },
@@ -44,12 +44,12 @@ test('The export of a linked user has all stored data, the rows of the applicati
 });
 
 test('The export of a forgotten user has only the time until which the user is forgotten, and fails if the cache does not respond', async () => {
-  await deleteLink('user_forgotten', 30);
+  await deleteLink('user', 'user_forgotten', 30);
   const { rows } = await pool.query(
     `UPDATE forgotten_users SET expires_at = date_trunc('second', expires_at) RETURNING expires_at`,
   );
-  const user = { userId: undefined, identityProviderUserId: 'user_forgotten', previousIds: [] };
-  expect(await exportUser(user, async () => ({}))).toEqual({
+  const exporting = () => exportUser('user_forgotten', undefined, async () => ({}));
+  expect(await exporting()).toEqual({
     link: { userId: null, identityProviderUserId: 'user_forgotten' },
     previousIds: [],
     cachedUserId: null,
@@ -59,5 +59,5 @@ test('The export of a forgotten user has only the time until which the user is f
     ownTables: {},
   });
   await kv.proxy.treat('refuse');
-  await expect(exportUser(user, async () => ({}))).rejects.toThrow('The cache does not respond');
+  await expect(exporting()).rejects.toThrow('The cache does not respond');
 });

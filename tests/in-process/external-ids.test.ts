@@ -1,15 +1,21 @@
 import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { KINDS, type Kind } from '#lib/linking/kinds';
 import { lockInserts, lockRow } from '../harness/dependencies/row-lock';
 import { importAsProcess } from '../harness/in-process';
 import { countOutcomes } from '../harness/outcomes';
 import { inParallel } from '../harness/parallel';
-import { startUsersCommand } from '../vitest/run-users-command';
+import { startLinksCommand } from '../vitest/run-links-command';
+import { temporaryFolder } from '../vitest/temporary-folder';
 
-// `users adopt` uses the external_id of users at the identity provider as their internal ids. `users publish` sets it.
-const { database, kv, provider, environment, users } = await startUsersCommand();
-const { adopt, closeDatabase, publish, resolveId } = await importAsProcess(async () => ({
-  ...(await import('#lib/users/external-ids')),
+// `users adopt` uses the external_id of users at the identity provider as their internal ids. `users publish` sets it. `tenants adopt`
+// reads the internal ids of organizations from a file.
+const { database, kv, provider, environment, run } = await startLinksCommand();
+const { adopt, closeDatabase, providerUsers, publish, resolveId } = await importAsProcess(async () => ({
+  ...(await import('#lib/links/external-ids')),
+  ...(await import('#lib/links/paginate')),
   ...(await import('#lib/internal-id')),
   ...(await import('#lib/storage/database')),
 }));
@@ -24,15 +30,13 @@ function signUp(id: string, externalId: string | null): void {
 }
 const externalIdOf = (id: string) => provider.store.users.get(id)?.externalId;
 const ids = (count: number) => Array.from({ length: count }, (_, index) => `user_${index}`);
-const rows = async () =>
-  Object.fromEntries(
-    (await database.pool.query('SELECT * FROM users')).rows.map((row) => [
-      row.identity_provider_user_id,
-      row.id,
-    ]),
-  );
-const linkTo = (user: string, id: string) =>
-  database.pool.query('INSERT INTO users VALUES ($1, $2)', [id, user]);
+const rows = async (kind: Kind = 'user') => {
+  const { table, column } = KINDS[kind];
+  const found = await database.pool.query(`SELECT ${column} AS provided, id FROM ${table}`);
+  return Object.fromEntries(found.rows.map(({ provided, id }) => [provided, id]));
+};
+const linkTo = (providerId: string, id: string, kind: Kind = 'user') =>
+  database.pool.query(`INSERT INTO ${KINDS[kind].table} VALUES ($1, $2)`, [id, providerId]);
 
 /** Updates (PATCH requests) since the start of the test, and the largest number of them in flight. */
 const updates = { sent: 0, inFlight: 0, most: 0 };
@@ -64,12 +68,12 @@ beforeEach(() => {
 
 afterEach(async () => {
   vi.restoreAllMocks();
-  // `users` resets the modules, and lookups then load a new one.
+  // `run` resets the modules, and lookups then load a new one.
   await (await import('#lib/storage/database')).closeDatabase();
   isLimited = false;
   rejections = {};
   for (const { id } of provider.store.users.all()) provider.deleteUser(id);
-  await database.pool.query('TRUNCATE users, forgotten_users CASCADE');
+  await database.pool.query('TRUNCATE users, tenants, pending_tenant_deletions, forgotten_users CASCADE');
 });
 
 const waits: number[] = [];
@@ -78,7 +82,14 @@ const retryOptions = {
   onWait: (_reason: string, seconds: number) => waits.push(seconds),
   sleep: async () => undefined,
 };
-const outcomesOf = (run: typeof adopt) => countOutcomes(run(retryOptions));
+const adoptUsers = () => countOutcomes(adopt('user', providerUsers(retryOptions), retryOptions));
+const publishUsers = () => countOutcomes(publish(retryOptions));
+/** Adopts users from the provider, or organizations from a map. */
+function adoptEntries(kind: Kind, entries: Readonly<Record<string, string>>) {
+  const adoptions = Object.entries(entries).map(([id, externalId]) => ({ id, externalId }));
+  for (const { id, externalId } of kind === 'user' ? adoptions : []) signUp(id, externalId);
+  return kind === 'user' ? adoptUsers() : countOutcomes(adopt('tenant', [adoptions], retryOptions));
+}
 
 test('The adopt command links unlinked users to the UUID in their external_id, names each user that it leaves out for a reason, and prints no other external_id', async () => {
   const [fresh, taken, linked, other] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
@@ -123,9 +134,9 @@ test('The adopt command links unlinked users to the UUID in their external_id, n
     [[], `16 seen, 1 adopted, 2 already linked, ${rest}`, { ...before, fresh }],
     [[], `16 seen, 0 adopted, 3 already linked, ${rest}`, { ...before, fresh }],
   ] as const) {
-    const run = await users('adopt', ...args);
-    expect(run).toMatchObject({ exit: 1, stdout });
-    expect(run.stderr.trimEnd().split('\n').sort()).toEqual(problems.toSorted());
+    const adoption = await run('user', 'adopt', ...args);
+    expect(adoption).toMatchObject({ exit: 1, stdout });
+    expect(adoption.stderr.trimEnd().split('\n').sort()).toEqual(problems.toSorted());
     expect(await rows()).toEqual(after);
   }
 });
@@ -134,41 +145,83 @@ test('A rate limit skips no user of an adoption', async () => {
   const expected = Object.fromEntries(ids(600).map((id) => [id, randomUUID()]));
   for (const [id, externalId] of Object.entries(expected)) signUp(id, externalId);
   isLimited = true;
-  expect(await outcomesOf(adopt)).toEqual({ adopted: 600 });
+  expect(await adoptUsers()).toEqual({ adopted: 600 });
   expect(waits).toContain(7);
   expect(await rows()).toEqual(expected);
 });
 
-test('Beside first requests of the same users, an adoption gives each user one internal id, which is also the cached one', async () => {
-  const all = ids(200);
-  for (const id of all) signUp(id, randomUUID());
-  // The adoption finds this user without a link, and then waits for the transaction that inserts it.
-  const winner = await lockRow(database, 'user_199');
-  const adoption = outcomesOf(adopt);
-  expect(await winner.waiting(1)).toBe(true);
-  const requests = inParallel(10, all.toReversed(), async (id) => {
-    await resolveId('user', id, undefined);
-  });
-  await winner.commit();
-  const counts = await adoption;
-  await requests;
-  expect(counts).toMatchObject({ 'not adopted': expect.any(Number) });
-  expect(Object.values(counts).reduce((sum, count) => sum + count)).toBe(200);
-  const linked = await rows();
-  expect(Object.keys(linked).sort()).toEqual(all.toSorted());
-  for (const id of all) expect(await kv.cachedId(id)).toBe(linked[id]);
+test('The adopt command links organizations without a tenant to the ids of the map, also forgotten ones, and names each line that it leaves out for a reason', async () => {
+  const [fresh, back, linked, taken] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+  const map = path.join(temporaryFolder(), 'map.csv');
+  const lines = [`fresh,${fresh}`, `back,${back}`, `linked,${linked}`, `taken,${taken}`, 'odd,17'];
+  const others = ['other', 'leaving', 'twice', 'twice'].map((id) => `${id},${randomUUID()}`);
+  writeFileSync(map, ['organization,id', ...lines, ...others].join('\n'));
+  await linkTo('linked', linked, 'tenant');
+  await linkTo('org_at_another_instance', taken, 'tenant');
+  await database.of('tenant').link('other');
+  await database.of('tenant').markForgotten('back');
+  await database.pool.query(`INSERT INTO pending_tenant_deletions VALUES ('leaving', now())`);
+  const before = await rows('tenant');
+  for (const [args, figures, after] of [
+    [['--dry-run'], '2 to adopt, 1 already linked', before],
+    [[], '2 adopted, 1 already linked', { ...before, fresh, back }],
+    [[], '0 adopted, 3 already linked', { ...before, fresh, back }],
+  ] as const) {
+    const adoption = await run('tenant', 'adopt', '--map', map, ...args);
+    expect(adoption).toMatchObject({ exit: 1, stdout: `9 seen, ${figures}, 6 not adopted\n` });
+    expect(adoption.stderr.trimEnd().split('\n').sort()).toEqual([
+      'not adopted: leaving: its deletion is pending, or it is a previous id after its window',
+      'not adopted: odd: the id is not a UUID in lower case',
+      'not adopted: other: the organization is linked to another internal id: forget it, and adopt it again',
+      'not adopted: taken: the id is the internal id of another organization',
+      'not adopted: twice: id occurs twice',
+      'not adopted: twice: id occurs twice',
+    ]);
+    expect(await rows('tenant')).toEqual(after);
+  }
 });
 
-test('An adoption does not link a user whom another transaction forgets after the check', async () => {
-  signUp('raced', randomUUID());
-  const inserts = await lockInserts(database);
-  const adoption = outcomesOf(adopt);
-  expect(await inserts.waiting(1)).toBe(true);
-  await database.markForgotten('raced');
-  await inserts.release();
-  expect(await adoption).toEqual({ forgotten: 1 });
-  expect(await rows()).toEqual({});
-});
+test.each(['user', 'tenant'] as const)(
+  'Beside first requests of the same ids, an adoption gives each %s one internal id, which is also the cached one',
+  async (kind) => {
+    const all = ids(200);
+    // The adoption finds this id without a link, and then waits for the transaction that inserts it.
+    const winner = await lockRow(database, 'user_199', kind);
+    const adoption = adoptEntries(kind, Object.fromEntries(all.map((id) => [id, randomUUID()])));
+    expect(await winner.waiting(1)).toBe(true);
+    const requests = inParallel(10, all.toReversed(), async (id) => {
+      await resolveId(kind, id, undefined);
+    });
+    await winner.commit();
+    const counts = await adoption;
+    await requests;
+    expect(counts).toMatchObject({ 'not adopted': expect.any(Number) });
+    expect(Object.values(counts).reduce((sum, count) => sum + count)).toBe(200);
+    const linked = await rows(kind);
+    expect(Object.keys(linked).sort()).toEqual(all.toSorted());
+    for (const id of all) expect(await kv.cachedId(id, kind)).toBe(linked[id]);
+  },
+);
+
+test.each([
+  ['user', 'forgotten', () => database.markForgotten('raced')],
+  [
+    'tenant',
+    'not adopted',
+    () => database.pool.query(`INSERT INTO pending_tenant_deletions VALUES ('raced', now())`),
+  ],
+] as const)(
+  'An adoption does not link a %s that another transaction forgets or deletes after the check',
+  async (kind, outcome, forget) => {
+    const inserts = await lockInserts(database, kind);
+    const adoption = adoptEntries(kind, { raced: randomUUID() });
+    expect(await inserts.waiting(1)).toBe(true);
+    await forget();
+    await inserts.release();
+    expect(await adoption).toEqual({ [outcome]: 1 });
+    expect(await rows(kind)).toEqual({});
+  },
+);
 
 test('The publish command sets each external_id that no other system has set to the internal id, and names the users that it leaves out', async () => {
   const former = randomUUID();
@@ -191,13 +244,13 @@ test('The publish command sets each external_id that no other system has set to 
     [linked['moved']],
   );
   await database.markForgotten('forgotten', former);
-  expect(await users('publish', '--dry-run')).toMatchObject({
+  expect(await run('user', 'publish', '--dry-run')).toMatchObject({
     exit: 1,
     stdout: '9 seen, 5 to publish, 0 already published, 1 not linked, 1 forgotten, 2 kept, 0 failed\n',
   });
   expect(updates.sent).toBe(0);
   rejections = { gone: 404, rejected: 422 };
-  const { exit, stdout, stderr } = await users('publish');
+  const { exit, stdout, stderr } = await run('user', 'publish');
   expect({ exit, stdout }).toEqual({
     exit: 1,
     stdout: '9 seen, 3 published, 0 already published, 1 not linked, 1 forgotten, 2 kept, 2 failed\n',
@@ -221,11 +274,11 @@ test('After a publication with at most five updates in flight, an adoption into 
   await database.link(...ids(30));
   const before = await rows();
   isLimited = true;
-  expect(await outcomesOf(publish)).toEqual({ published: 30 });
+  expect(await publishUsers()).toEqual({ published: 30 });
   expect(updates).toMatchObject({ sent: 30, most: expect.toSatisfy((most) => most > 1 && most <= 5) });
-  expect(await outcomesOf(publish)).toEqual({ 'already published': 30 });
+  expect(await publishUsers()).toEqual({ 'already published': 30 });
   expect(updates.sent).toBe(30);
   await database.pool.query('TRUNCATE users CASCADE');
-  expect(await outcomesOf(adopt)).toEqual({ adopted: 30 });
+  expect(await adoptUsers()).toEqual({ adopted: 30 });
   expect(await rows()).toEqual(before);
 });

@@ -6,8 +6,9 @@ import { fakeStorage } from '../model/fake-storage';
 const { database } = await startInProcess();
 const real = await importAsProcess(async () => ({
   ...(await import('#lib/linking/links')),
-  ...(await import('#lib/users/rows')),
-  ...(await import('#lib/users/relink')),
+  ...(await import('#lib/links/rows')),
+  ...(await import('#lib/links/delete-link')),
+  ...(await import('#lib/links/relink')),
   ...(await import('#lib/base/sql-state')),
 }));
 const fake = fakeStorage(async (_name, statement) => statement());
@@ -17,12 +18,13 @@ type Storage = Pick<typeof real, Names> & { readonly move: (from: string, to: st
 const FAKE: Storage = {
   ...fake.links,
   ...fake.rows,
+  ...fake.deletion,
   move: async (from, to) => fake.move(from, to),
 };
 const REAL: Storage = {
   ...real,
   async move(oldId, newId) {
-    const options = { run: 'run of a test', days: 30, retryOptions: { seconds: 20 } };
+    const options = { kind: 'user', run: 'run of a test', days: 30, retryOptions: { seconds: 20 } } as const;
     for await (const page of real.relink([{ line: 1, oldId, newId }], options))
       expect(page).toMatchObject([{ outcome: 'moved' }]);
   },
@@ -42,13 +44,13 @@ async function resultsOf(storage: Storage, operations: readonly Operation[]) {
     if (name === 'find') {
       results.push(ids.indexOf((await storage.findLink('user', id)) ?? ''));
       results.push(await storage.isForgotten('user', id));
-      const links = await storage.findLinks(id);
-      results.push(links.map((link) => [ids.indexOf(link.userId), real.allIdsOf(link).sort()]));
+      const links = await storage.findLinks('user', id);
+      results.push(links.map((link) => [ids.indexOf(link.internalId), real.allIdsOf(link).sort()]));
     } else if (name === 'insert') {
       const inserted = await storage.insertLink('user', id).catch(real.sqlStateOf);
       if (inserted?.includes('-')) ids.push(inserted);
       results.push(inserted?.includes('-') ? 'inserted' : inserted);
-    } else if (name === 'delete') results.push([...(await storage.deleteLink(id, 30))].sort());
+    } else if (name === 'delete') results.push([...(await storage.deleteLink('user', id, 30))].sort());
     else await storage.move(id, to);
   }
   return results;

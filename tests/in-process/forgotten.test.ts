@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { KINDS, type Kind } from '#lib/linking/kinds';
 import { openTransaction, pauseInserts } from '../harness/dependencies/row-lock';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { SIGNING_SECRET } from '../harness/keys';
@@ -11,45 +12,42 @@ import { signatureHeaders } from '../harness/requests';
 // deletion if it was issued more than 5 s after the deletion, and older otherwise.
 const { database, kv } = await startInProcess();
 
-/** Returns the header in which the middleware passes the user of a session that was issued at this time. */
 /** Imports the modules of lib/ as a new process of the service does. Returns the ways to link or forget a user. */
 const loadProcess = () =>
   importAsProcess(async () => {
-    const [{ withLogFields }, webhook, register, links, backfill, rows, forget, guard, ids] =
-      await Promise.all([
-        import('#lib/base/log'),
-        import('#lib/webhook'),
-        import('#lib/register'),
-        import('#lib/linking/links'),
-        import('#lib/users/backfill'),
-        import('#lib/users/rows'),
-        import('#lib/users/forget'),
-        import('#lib/guard'),
-        import('#lib/internal-id'),
-      ]);
+    const service = {
+      ...(await import('#lib/base/log')),
+      ...(await import('#lib/webhook')),
+      ...(await import('#lib/register')),
+      ...(await import('#lib/linking/links')),
+      ...(await import('#lib/links/backfill')),
+      ...(await import('#lib/links/delete-link')),
+      ...(await import('#lib/links/forget')),
+      ...(await import('#lib/guard')),
+      ...(await import('#lib/internal-id')),
+    };
     const withFields = async <T>(work: () => Promise<T>) => {
-      const fields: Parameters<typeof withLogFields>[0] = {};
-      return { fields, result: await withLogFields(fields, work) };
+      const fields: Parameters<typeof service.withLogFields>[0] = {};
+      return { fields, result: await service.withLogFields(fields, work) };
     };
     let handled = 0;
     const handlers = { 'user.created': async () => (handled += 1) };
     return {
-      register: register.registerByIdentityProviderUserId,
+      ...service,
+      register: (id: string, kind: Kind = 'user') => service.register(kind, id),
       /** Calls the guard with a token that was issued at this time (seconds since 1970). Returns its log fields. */
       guard: async (name: string, issuedAt: number) =>
-        (await withFields(() => guard.resolveUser({ user: name, issuedAt }))).fields,
-      resolve: async (user: string, issuedAt?: number) => (await ids.resolveId('user', user, issuedAt))?.id,
-      linkMany: backfill.linkMany,
-      insertLinks: links.insertLinks,
-      deleteLink: rows.deleteLink,
-      forget: (name: string) => forget.forget(name, 30, async () => undefined),
+        (await withFields(() => service.resolveUser({ user: name, issuedAt }))).fields,
+      resolve: async (id: string, issuedAt?: number, kind: Kind = 'user') =>
+        (await service.resolveId(kind, id, issuedAt))?.id,
+      forget: (name: string) => service.forget('user', name, 30, async () => undefined),
       /** Delivers a `user.created` event. Returns the result, the log field `registered` and the number of handler calls. */
       deliver: async (name: string) => {
         const payload = JSON.stringify({ type: 'user.created', data: { id: name } });
         const signature = signatureHeaders(payload, { secret: SIGNING_SECRET, id: `msg_${name}` });
         handled = 0;
         const receive = () =>
-          webhook.receiveWebhook(payload, new Headers(signature), [SIGNING_SECRET], handlers);
+          service.receiveWebhook(payload, new Headers(signature), [SIGNING_SECRET], handlers);
         const { fields, result } = await withFields(receive);
         return { ...result, registered: fields.registered, handled };
       },
@@ -107,7 +105,7 @@ test('A token links a forgotten user if the token was issued more than 5 s after
   const [userId] = await database.idsOf('user_back');
   expect(await kv.cachedId('user_back')).toBe(userId);
   expect(await one.deliver('user_back')).toMatchObject({ registered: 'existing' });
-  expect(await other.register('user_back')).toEqual({ userId, created: false });
+  expect(await other.register('user_back')).toEqual({ id: userId, created: false });
   expect(await other.guard('user_back', LONG_AGO)).toEqual({ cache: 'hit' });
 });
 
@@ -134,31 +132,35 @@ test('Only the guard with a newer token creates the row if several calls for a f
   }
 });
 
-test('An insert that starts during the deletion of a user waits for the deletion and does not link the user', async () => {
-  const userId = await one.resolve('user_deleting', LONG_AGO);
-  await database.pool.query('CREATE TABLE children (user_id uuid REFERENCES users (id) ON DELETE CASCADE)');
-  await database.pool.query('INSERT INTO children VALUES ($1)', [userId]);
-  const children = await openTransaction(database, 'SELECT FROM children FOR UPDATE');
-  const deletion = one.deleteLink('user_deleting', 30);
-  expect(await children.waiting(1)).toBe(true);
-  const inserted = other.insertLinks(['user_deleting', 'user_of_same_statement']);
-  expect(await database.areBlocked(2)).toBe(true);
-  await children.release();
-  expect([await deletion, (await inserted).size]).toEqual([['user_deleting'], 1]);
-  await database.pool.query('DROP TABLE children');
-  expect(await database.idsOf('user_deleting')).toEqual([]);
-  expect(await database.idsOf('user_of_same_statement')).toHaveLength(1);
-});
+describe.each(['user', 'tenant'] as const)('Deletion of a %s', (kind) => {
+  const { table } = KINDS[kind];
+  const { idsOf } = database.of(kind);
 
-test('A deletion that starts during the insert of a user waits for the insert and deletes the row', async () => {
-  const user = 'user_inserting';
-  const { resume } = await pauseInserts(database);
-  const registration = one.register(user);
-  expect(await database.areBlocked(1)).toBe(true);
-  const deletion = other.deleteLink(user, 30);
-  expect(await database.areBlocked(2)).toBe(true);
-  await resume();
-  expect([await registration, await deletion]).toMatchObject([{ created: true }, [user]]);
-  expect(await database.idsOf(user)).toEqual([]);
-  expect(await one.register(user)).toBeUndefined();
+  test('An insert that starts during the deletion of an id waits for the deletion and inserts no row', async () => {
+    const id = await one.resolve('deleting', LONG_AGO, kind);
+    await database.pool.query(`CREATE TABLE children (id uuid REFERENCES ${table} (id) ON DELETE CASCADE)`);
+    await database.pool.query('INSERT INTO children VALUES ($1)', [id]);
+    const children = await openTransaction(database, 'SELECT FROM children FOR UPDATE');
+    const deletion = one.deleteLink(kind, 'deleting', 30);
+    expect(await children.waiting(1)).toBe(true);
+    const inserted = other.insertLinks(kind, ['deleting', 'of_same_statement']);
+    expect(await database.areBlocked(2)).toBe(true);
+    await children.release();
+    expect([await deletion, (await inserted).size]).toEqual([['deleting'], 1]);
+    await database.pool.query('DROP TABLE children');
+    expect(await idsOf('deleting')).toEqual([]);
+    expect(await idsOf('of_same_statement')).toHaveLength(1);
+  });
+
+  test('A deletion that starts during the insert of an id waits for the insert and deletes the row', async () => {
+    const { resume } = await pauseInserts(database, kind);
+    const registration = one.register('inserting', kind);
+    expect(await database.areBlocked(1)).toBe(true);
+    const deletion = other.deleteLink(kind, 'inserting', 30);
+    expect(await database.areBlocked(2)).toBe(true);
+    await resume();
+    expect([await registration, await deletion]).toMatchObject([{ created: true }, ['inserting']]);
+    expect(await idsOf('inserting')).toEqual([]);
+    expect(await one.register('inserting', kind)).toBeUndefined();
+  });
 });

@@ -7,7 +7,7 @@ import { log } from '#lib/base/log';
 import { guardOAuth, metadataUrl } from '#lib/guard-oauth';
 import { guardTenant } from '#lib/guard-tenant';
 import { json } from '#lib/http/route';
-import { forget } from '#lib/users/forget';
+import { forget } from '#lib/links/forget';
 import { GET as metadata } from '../../app/.well-known/oauth-protected-resource/[[...path]]/route';
 import { POST as register } from '../../app/auth/v1/register/route';
 import { GET as me } from '../../app/users/v1/me/route';
@@ -184,7 +184,7 @@ test('Every other guarded route rejects an access token, which is verified once'
 });
 
 test('An access token does not link a forgotten user again, whatever its issue time, and a session does', async () => {
-  await forget('user_forgotten', 30, async () => undefined);
+  await forget('user', 'user_forgotten', 30, async () => undefined);
   await database.pool.query(`UPDATE forgotten_users SET forgotten_at = now() - interval '1 hour'`);
   expect(await send(bearer(accessToken('user_forgotten')))).toEqual(invalid);
   expect(lines).toContainEqual([expect.objectContaining({ reason: 'forgotten' }), 'request']);

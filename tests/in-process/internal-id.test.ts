@@ -1,10 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { NextRequest } from 'next/server';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { signVerdict, VERDICT } from '#lib/idp/verdict';
+import { KINDS } from '#lib/linking/kinds';
 import type { Telemetry } from '#lib/telemetry/port';
 import { CommandError } from '../../dev/kv/memory';
-import { lockInserts } from '../harness/dependencies/row-lock';
 import { DISK_FULL, importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database, kv } = await startInProcess();
@@ -18,8 +15,6 @@ const loadProcess = () =>
     ...(await import('#lib/base/log')),
     ...(await import('#lib/internal-id')),
     ...(await import('#lib/guard')),
-    ...(await import('#lib/guard-tenant')),
-    ...(await import('#lib/users/forget')),
   }));
 let service: Awaited<ReturnType<typeof loadProcess>>;
 
@@ -41,20 +36,15 @@ afterEach(async () => {
   await database.proxy.treat('forward');
 });
 
-describe.each([
-  ['user', 'users', 'identity_provider_user_id'],
-  ['tenant', 'tenants', 'identity_provider_organization_id'],
-] as const)('The lookup of a %s', (kind, table, column) => {
-  const key = (id: string) => `auth:${kind}-id-by-idp:${id}`;
-  const cached = (id: string) => kv.engine.call('GET', key(id));
-  const rowsOf = async (id: string) =>
-    (await database.pool.query(`SELECT id FROM ${table} WHERE ${column} = $1`, [id])).rows;
+describe.each(['user', 'tenant'] as const)('The lookup of a %s', (kind) => {
+  const { idsOf } = database.of(kind);
+  const cached = (id: string) => kv.cachedId(id, kind);
   const resolve = (id: string) => service.resolveId(kind, id, undefined);
 
   test('is a miss the first time and stores the id, and later a hit without a database query', async () => {
     const first = await resolve('new');
     expect(first).toEqual({ id: await cached('new'), cache: 'miss', caller: 'created' });
-    expect(await rowsOf('new')).toEqual([{ id: first?.id }]);
+    expect(await idsOf('new')).toEqual([first?.id]);
     expect(commands()).toEqual(['GET', 'SET']);
     database.takeStatements();
     expect(await resolve('new')).toEqual({ id: first?.id, cache: 'hit' });
@@ -72,7 +62,7 @@ describe.each([
     OTHER_ID.slice(1),
   ])('replaces a cached value that the service cannot have stored: %j', async (value) => {
     const id = `with_${value}`;
-    await kv.engine.call('SET', key(id), value);
+    await kv.cacheId(id, value, kind);
     const { id: found, ...fields } = (await resolve(id)) ?? {};
     expect(fields).toEqual({ cache: 'miss', caller: 'created' });
     expect(await cached(id)).toBe(found);
@@ -114,17 +104,17 @@ describe.each([
   });
 
   test('of different ids at the same time shares neither a cached nor a created id', async () => {
-    await kv.engine.call('SET', key('one'), OTHER_ID);
+    await kv.cacheId('one', OTHER_ID, kind);
     const [one, two, three] = await Promise.all(['one', 'two', 'three'].map(resolve));
-    const rows = (await Promise.all(['one', 'two', 'three'].map(rowsOf))).flat();
-    expect(rows).toEqual([{ id: two?.id }, { id: three?.id }]);
+    const rows = (await Promise.all(['one', 'two', 'three'].map(idsOf))).flat();
+    expect(rows).toEqual([two?.id, three?.id]);
     expect(one?.id).toBe(OTHER_ID);
   });
 
   test('passes a database error through, and does not write to the cache', async () => {
     await database.pool.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
       $$ BEGIN RAISE 'failed by a test' USING ERRCODE = '${DISK_FULL}'; END $$;
-      CREATE TRIGGER fail BEFORE INSERT ON ${table} EXECUTE FUNCTION fail()`);
+      CREATE TRIGGER fail BEFORE INSERT ON ${KINDS[kind].table} EXECUTE FUNCTION fail()`);
     await expect(resolve('failed')).rejects.toThrow();
     await database.pool.query('DROP FUNCTION fail CASCADE');
     expect([commands(), await cached('failed')]).toEqual([['GET'], null]);
@@ -147,83 +137,6 @@ test.each(['ERR no WRONGTYPE Operation', 'WRONGTYPES', 'Command failed: ERR WRON
     expect(await service.resolveId('user', message, undefined)).toMatchObject({ cache: 'bypass' });
   },
 );
-
-/** Sends a request of a member to a route that `guardTenant` guards. */
-async function visit(user: string, organization: string, { guardTenant } = service) {
-  const route = guardTenant((_request, { userId, tenantId }) => Response.json({ userId, tenantId }));
-  const verdict = { user, organization: { id: organization, role: 'org:member' }, issuedAt: 0 };
-  const request = new NextRequest('http://localhost/v1', { headers: { [VERDICT]: signVerdict(verdict) } });
-  const response = await route(request, { params: Promise.resolve({}) });
-  return { status: response.status, ...(await response.json()) };
-}
-const tenantRows = async (organization: string) =>
-  (
-    await database.pool.query('SELECT id FROM tenants WHERE identity_provider_organization_id = $1', [
-      organization,
-    ])
-  ).rows;
-
-test('A request of a known tenant costs no statement and one request to the cache', async () => {
-  const first = await visit('user_first', 'org_first');
-  let sent = '';
-  kv.proxy.onClientData = (chunk) => {
-    sent += chunk;
-  };
-  kv.takeCommands();
-  database.takeStatements();
-  expect(await visit('user_first', 'org_first')).toEqual(first);
-  expect(commands()).toEqual(['GET', 'GET']);
-  expect([sent.match(/POST /g), database.takeStatements()]).toEqual([['POST '], []]);
-});
-
-test('Of 100 first requests of 10 members in two processes, each gets the same tenant id, and there is one row', async () => {
-  const members = Array.from({ length: 10 }, (_, index) => `user_member_${index}`);
-  for (const member of members) await visit(member, 'org_other');
-  const inserts = await lockInserts(database, 'tenants');
-  const requests = [service, await loadProcess()].flatMap((process) =>
-    Array.from({ length: 5 }, () => members.map((member) => visit(member, 'org_raced', process))).flat(),
-  );
-  const haveRaced = await inserts.waiting(2);
-  await inserts.release();
-  const ids = (await Promise.all(requests)).map(({ tenantId }) => tenantId);
-  expect([haveRaced, ids.length]).toEqual([true, 100]);
-  expect([...new Set(ids)].map((id) => ({ id }))).toEqual(await tenantRows('org_raced'));
-});
-
-test('A forgotten user gets a 401, also in an organization with a cached tenant, and creates no tenant', async () => {
-  await visit('user_forgotten', 'org_known');
-  await service.forget('user_forgotten', 30, async () => undefined);
-  for (const organization of ['org_known', 'org_of_forgotten'])
-    expect(await visit('user_forgotten', organization)).toMatchObject({ status: 401 });
-  expect(await tenantRows('org_of_forgotten')).toEqual([]);
-});
-
-test('Without the database, requests of a known tenant succeed, and those of a new one get a 500', async () => {
-  const known = await visit('user_first', 'org_of_outage');
-  await database.proxy.treat('refuse');
-  expect(await visit('user_first', 'org_of_outage')).toEqual(known);
-  expect(await visit('user_first', 'org_of_outage_new')).toMatchObject({ status: 500 });
-});
-
-test('The migration gives each role the rights to tenants that the role has to users, so that an upgrade needs no other grant', async () => {
-  const file = 'prisma/migrations/20261127000000_create_tenants/migration.sql';
-  const client = await database.pool.connect();
-  try {
-    await client.query(`BEGIN; DROP TABLE tenants; CREATE ROLE "Reader of tenants"; CREATE ROLE writer_of_tenants;
-      GRANT SELECT ON users TO "Reader of tenants"; GRANT SELECT, INSERT ON users TO writer_of_tenants`);
-    await client.query(readFileSync(file, 'utf8'));
-    const { rows } = await client.query(
-      `SELECT grantee::regrole::text AS role, string_agg(privilege_type, ',' ORDER BY 1) AS rights
-       FROM pg_class, aclexplode(relacl) WHERE oid = 'tenants'::regclass AND grantee <> relowner GROUP BY 1 ORDER BY 1`,
-    );
-    expect(rows).toEqual([
-      { role: '"Reader of tenants"', rights: 'SELECT' },
-      { role: 'writer_of_tenants', rights: 'INSERT,SELECT' },
-    ]);
-  } finally {
-    client.release(true);
-  }
-});
 
 // Leaves telemetry enabled, so this test is the last one.
 test('Each step of a guarded request is a span with its outcome', async () => {

@@ -11,12 +11,12 @@ import {
 const { database } = await startInProcess();
 const {
   findLink,
-  linkedUserIds,
+  internalIdsOf,
   linkMany,
   registerByIdentityProviderUserId: register,
 } = await importAsProcess(async () => ({
   ...(await import('#lib/linking/links')),
-  ...(await import('#lib/users/backfill')),
+  ...(await import('#lib/links/backfill')),
   ...(await import('#lib/register')),
 }));
 // A link is a row of the table `users`. It contains the identity provider's id and the service's id of one user.
@@ -38,7 +38,7 @@ test('The link of many users takes one statement to find the unlinked users, and
 test('A lookup of many users reads only the rows of these users', async () => {
   const registration = await register('user_j');
   await register('user_k');
-  expect([...(await linkedUserIds(['user_j', 'user_without_link']))]).toEqual([
+  expect([...(await internalIdsOf('user', ['user_j', 'user_without_link']))]).toEqual([
     ['user_j', registration?.userId],
   ]);
 });

@@ -1,5 +1,5 @@
 import type { Kind } from '#lib/linking/links';
-import type { Link } from '#lib/users/rows';
+import type { Link } from '#lib/links/rows';
 
 interface Row {
   readonly userId: string;
@@ -47,17 +47,14 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
     const row = findRow(id);
     if (row === undefined) return [];
     const expiresAt = new Date(0);
-    const previousIds = [...row.previous].map((previous) => ({
-      identityProviderUserId: previous,
-      expiresAt,
-    }));
-    return [{ userId: row.userId, identityProviderUserId: row.present, previousIds }];
+    const previousIds = [...row.previous].map((providerId) => ({ providerId, expiresAt }));
+    return [{ internalId: row.userId, providerId: row.present, previousIds }];
   }
 
   return {
     /** lib/linking/links.ts */
     links: {
-      linkedUserIds: ([id = '']: readonly string[]) =>
+      internalIdsOf: (_kind: Kind, [id = '']: readonly string[]) =>
         schedule('find', () => {
           const row = findRow(id);
           return new Map(row === undefined ? [] : [[id, row.userId]]);
@@ -66,10 +63,11 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
       insertLink: (_kind: Kind, id: string) => schedule('insert', () => insert(id)[0]),
       isForgotten: (_kind: Kind, id: string) => schedule('find forgotten', () => forgotten.has(id)),
     },
-    /** lib/users/rows.ts */
-    rows: {
-      findLinks: (id: string) => schedule('find links', () => linksOf(id)),
-      deleteLink: (id: string) => schedule('delete', () => remove(id)),
+    /** lib/links/rows.ts */
+    rows: { findLinks: (_kind: Kind, id: string) => schedule('find links', () => linksOf(id)) },
+    /** lib/links/delete-link.ts */
+    deletion: {
+      deleteLink: (_kind: Kind, id: string, _days: number) => schedule('delete', () => remove(id)),
     },
     /** The client of the cache. */
     kv: {
@@ -80,12 +78,12 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
           for (const key of keys) cached.delete(key);
         }),
     },
-    /** Returns true if lib/users/relink.ts would change the id of a user from `from` to `to`. */
+    /** Returns true if lib/links/relink.ts would change the id of a user from `from` to `to`. */
     canMove(from: string, to: string): boolean {
       const [row, other] = [findRow(from), findRow(to)];
       return row?.present === from && !forgotten.has(to) && (other === undefined || other === row);
     },
-    /** Gives a user a new id, as the transaction of lib/users/relink.ts does. The old id becomes a previous id. */
+    /** Gives a user a new id, as the transaction of lib/links/relink.ts does. The old id becomes a previous id. */
     move(from: string, to: string): void {
       const row = findRow(from);
       if (row === undefined) return;

@@ -30,10 +30,11 @@ vi.mock('#lib/linking/links', async (original) => ({
   ...(await original<typeof import('#lib/linking/links')>()),
   ...storage.links,
 }));
-vi.mock('#lib/users/rows', async (original) => ({
-  ...(await original<typeof import('#lib/users/rows')>()),
+vi.mock('#lib/links/rows', async (original) => ({
+  ...(await original<typeof import('#lib/links/rows')>()),
   ...storage.rows,
 }));
+vi.mock('#lib/links/delete-link', () => storage.deletion);
 vi.mock('#lib/storage/kv', () => ({
   withKv: (command: (kv: object) => unknown) =>
     command({
@@ -64,13 +65,13 @@ async function loadProcess() {
   vi.resetModules();
   const { resolveId } = await import('#lib/internal-id');
   const { registerByIdentityProviderUserId } = await import('#lib/register');
-  const { forget } = await import('#lib/users/forget');
+  const { forget } = await import('#lib/links/forget');
   const guard = async (id: string): Result => {
     const resolved = await resolveId('user', id, undefined);
     return resolved && { userId: resolved.id, created: resolved.caller === 'created' };
   };
   const forgetOnce = async (isPauseOver: () => boolean): Result => {
-    await forget(ids[0], 30, () => schedule('pause', () => undefined, isPauseOver));
+    await forget('user', ids[0], 30, () => schedule('pause', () => undefined, isPauseOver));
     return undefined;
   };
   return {

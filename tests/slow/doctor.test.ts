@@ -281,7 +281,7 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
   ],
   [
     'a function of the service does not exist',
-    await damaged('DROP FUNCTION previous_links'),
+    await damaged('DROP FUNCTION previous_links(text, text[])'),
     [['failure', 'registration', 'a table or a function of the service does not exist (42883)']],
   ],
   [
@@ -295,7 +295,7 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
   [
     'row security hides the table of users from the role',
     await damaged('ALTER TABLE users ENABLE ROW LEVEL SECURITY'),
-    [['failure', 'registration', 'the role may not link users or insert tenants (42501)']],
+    [['failure', 'registration', 'the role may not link users or tenants (42501)']],
   ],
   [
     'the role may not read the table of applied migrations',
@@ -305,12 +305,12 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
   [
     'the role may not insert',
     await roleOn(database, `${USUAL_RIGHTS}; REVOKE INSERT ON users FROM $role`),
-    [['failure', 'registration', 'the role may not link users or insert tenants (42501)']],
+    [['failure', 'registration', 'the role may not link users or tenants (42501)']],
   ],
   [
     'the role may not insert tenants',
     await roleOn(database, `${USUAL_RIGHTS}; REVOKE INSERT ON tenants FROM $role`),
-    [['failure', 'registration', 'the role may not link users or insert tenants (42501)']],
+    [['failure', 'registration', 'the role may not link users or tenants (42501)']],
   ],
   [
     'the database is read-only',
@@ -389,7 +389,7 @@ test('The doctor requires rights on the webhook tables only if the application h
   expect(await runChecksHere({}, undefined, true)).toEqual(
     matching([['failure', 'webhook handlers', 'the role may not write the tables of webhook events']]),
   );
-  const tables = 'webhook_messages, webhook_subjects, pending_deletions';
+  const tables = 'webhook_messages, webhook_subjects, pending_deletions, pending_tenant_deletions';
   const rights = `${USUAL_RIGHTS}; GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO $role`;
   expect(await runChecksHere(await roleOn(database, rights), undefined, true)).toEqual([]);
 });

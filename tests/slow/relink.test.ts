@@ -1,21 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { beforeEach, expect, test } from 'vitest';
-import { REMEDIES } from '#lib/users/relink-map';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { KINDS, type Kind } from '#lib/linking/kinds';
+import { REMEDIES } from '#lib/links/relink-map';
 import { startCommand } from '../harness/commands';
 import { cacheKey } from '../harness/dependencies/kv';
 import { lockTable } from '../harness/dependencies/row-lock';
 import { startProvider } from '../harness/identity-provider';
 import { deliver, me, register, tokenFor, userCreated } from '../harness/requests';
 import { LIVE_KEYS, providerVariables, startServiceProcess, startTestService } from '../harness/service';
-import { runUsersCommand } from '../vitest/run-users-command';
+import { runLinksCommand } from '../vitest/run-links-command';
 import { stopAfterAll } from '../vitest/stop-after-all';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
-// `npm run users -- relink` moves users to another instance of the identity provider. A map lists the old and the new id of each
-// user. A collision is a line of the map that cannot be applied. A moved user has the same internal id under both ids until the
-// old id, which is the previous id of the user after the move, expires.
+// `npm run users -- relink` moves users to another instance of the identity provider, and `npm run tenants -- relink` organizations.
+// A map lists the old and the new id of each. A collision is a line of the map that cannot be applied. Each has the same internal id
+// under both ids until the old id, which is the previous id after the move, expires.
 const folder = temporaryFolder();
 /** The deployment with the keys of the old instance. */
 const service = stopAfterAll(await startTestService());
@@ -25,15 +26,18 @@ const newEnvironment = { ...environment, ...providerVariables(LIVE_KEYS, newIdp)
 /** The deployment with the keys of the new instance and the same database. */
 const newDeployment = stopAfterAll(await startServiceProcess(newEnvironment));
 
-const relink = (...args: string[]) => runUsersCommand(['relink', ...args], environment);
+const relink = (kind: Kind, ...args: string[]) => runLinksCommand(kind, ['relink', ...args], environment);
 /** Writes a map and returns the path of the file. */
 function mapFile(lines: readonly string[]): string {
   const file = path.join(folder, `${randomBytes(4).toString('hex')}.csv`);
   writeFileSync(file, lines.join('\n'));
   return file;
 }
-const rows = async () =>
-  (await database.pool.query('SELECT * FROM users ORDER BY id')).rows.map(Object.values);
+const rows = async (kind: Kind) => {
+  const text = `SELECT * FROM ${KINDS[kind].table} ORDER BY id`;
+  return (await database.pool.query<[internalId: string, providerId: string]>({ text, rowMode: 'array' }))
+    .rows;
+};
 /** Sends a request with a session token of a user. Returns the internal id, or the status of an error response. */
 const visit = async (url: string, idp: Parameters<typeof tokenFor>[0], id: string) => {
   const { status, body } = await me(url, tokenFor(idp, id));
@@ -41,103 +45,98 @@ const visit = async (url: string, idp: Parameters<typeof tokenFor>[0], id: strin
 };
 
 beforeEach(async () => {
-  await database.pool.query('TRUNCATE users, forgotten_users CASCADE');
+  await database.pool.query('TRUNCATE users, tenants, forgotten_users CASCADE');
 });
 
-test('The relink command reports each kind of collision with the line number and a remedy, and does not change any row', async () => {
-  await database.link(
-    'moved',
-    'moved_too',
-    'linked',
-    'ok',
-    'previous',
-    'to_forgotten',
-    'a',
-    'c',
-    'f',
-    'leaving',
-  );
-  expect(await relink('--map', mapFile(['moved,to_1', 'moved_too,to_2']))).toMatchObject({ exit: 0 });
-  await database.markForgotten('gone', 'gone_too');
-  await database.pool.query(`INSERT INTO pending_deletions VALUES ('leaving', now())`);
-  const lines = [
-    ['ok,ok_new', undefined],
-    [',x', 'invalid id'],
-    ['linked,\tok_new_2', 'white space around an id'],
-    ['c,c_1', 'id occurs twice'],
-    ['c,c_2', 'id occurs twice'],
-    ['a,a', 'new id is linked to another internal id'],
-    ['f,ok', 'new id is linked to another internal id'],
-    ['unknown,x_1', 'unknown old id'],
-    ['moved,x_2', 'old id was moved to another id'],
-    ['previous,moved_too', 'new id is a previous id of another user'],
-    ['gone,x_3', 'old id is forgotten'],
-    ['to_forgotten,gone_too', 'new id is forgotten'],
-    ['leaving,x_4', 'old id has a pending deletion'],
-  ] as const;
-  const expected = lines.flatMap(([, kind], index) => (kind ? [`line ${index + 1}: ${kind}`] : []));
-  expect(new Set(lines.flatMap(([, kind]) => kind ?? []))).toEqual(new Set(Object.keys(REMEDIES)));
-  const before = await rows();
-  for (const options of [['--dry-run'], []]) {
-    const map = mapFile(lines.map(([line]) => line));
-    const { exit, stdout } = await relink('--map', map, ...options);
-    const reported = stdout.split('\n').filter((line) => line.startsWith('line '));
-    expect(reported.map((line) => line.split(/: \S* -> |\. /)[0])).toEqual(expected);
-    expect(reported[6]).toBe(
-      'line 8: unknown old id: unknown -> x_1. Run a backfill with the IDP_SECRET_KEY of the old instance, or remove the line.',
-    );
-    expect(stdout).toMatch(/\n13 lines, 1 to move, 0 already moved, 12 collisions\nNothing was changed\.\n$/);
-    expect(exit).toBe(1);
-    expect(await rows()).toEqual(before);
-  }
-});
+describe.each(['user', 'tenant'] as const)('npm run %ss -- relink', (kind) => {
+  const { link, markForgotten } = database.of(kind);
 
-test('If the relink command is killed, a second run moves the remaining users, and a rollback moves all users back', async () => {
-  const ids = Array.from({ length: 1_000 }, (_, index) => `user_${index}`);
-  await database.link(...ids);
-  const before = await rows();
-  const file = mapFile(ids.map((id) => `${id},new_${id}`));
-  // The command moves the users in batches of 200. The test requests a table lock while the transaction of the first batch runs.
-  // PostgreSQL grants the lock after a commit, and the lock then blocks the next batch.
-  const listening = database.proxy.onClientData;
-  let updates = 0;
-  let lock: ReturnType<typeof lockTable> | undefined;
-  database.proxy.onClientData = (chunk) => {
-    listening?.(chunk);
-    if (!chunk.includes('WITH moved')) return;
-    updates += 1;
-    if (updates === 1) lock = lockTable(database);
-  };
-  const { child, ended } = startCommand('users', ['relink', '--map', file], environment);
-  await expect.poll(() => lock !== undefined).toBe(true);
-  const held = await lock;
-  expect(await held?.waiting(1)).toBe(true);
-  child.kill('SIGKILL');
-  expect((await ended).exit).toBe('SIGKILL');
-  await held?.release();
-  database.proxy.onClientData = listening;
-  const moved = (await database.users('new_%')).length;
-  expect([200, 400, 600, 800]).toContain(moved);
-
-  const { exit, stdout } = await relink('--map', file);
-  expect({ exit, stdout }).toEqual({
-    exit: 0,
-    stdout: expect.stringContaining(
-      `1000 lines, ${1000 - moved} moved, ${moved} already moved, 0 collisions\n`,
-    ),
+  test('The relink command reports each kind of collision with the line number and a remedy, and does not change any row', async () => {
+    await link('moved', 'moved_too', 'linked', 'ok', 'previous', 'to_forgotten', 'a', 'c', 'f', 'leaving');
+    expect(await relink(kind, '--map', mapFile(['moved,to_1', 'moved_too,to_2']))).toMatchObject({ exit: 0 });
+    await markForgotten('gone', 'gone_too');
+    await database.pool.query(`INSERT INTO ${KINDS[kind].pendingDeletions} VALUES ('leaving', now())`);
+    const lines = [
+      ['ok,ok_new', undefined],
+      [',x', 'invalid id'],
+      ['linked,\tok_new_2', 'white space around an id'],
+      ['c,c_1', 'id occurs twice'],
+      ['c,c_2', 'id occurs twice'],
+      ['a,a', 'new id is linked to another internal id'],
+      ['f,ok', 'new id is linked to another internal id'],
+      ['unknown,x_1', 'unknown old id'],
+      ['moved,x_2', 'old id was moved to another id'],
+      ['previous,moved_too', 'new id is a previous id of another internal id'],
+      ['gone,x_3', 'old id is forgotten'],
+      ['to_forgotten,gone_too', 'new id is forgotten'],
+      ['leaving,x_4', 'old id has a pending deletion'],
+    ] as const;
+    const expected = lines.flatMap(([, kind], index) => (kind ? [`line ${index + 1}: ${kind}`] : []));
+    expect(new Set(lines.flatMap(([, kind]) => kind ?? []))).toEqual(new Set(Object.keys(REMEDIES)));
+    const before = await rows(kind);
+    for (const options of [['--dry-run'], []]) {
+      const map = mapFile(lines.map(([line]) => line));
+      const { exit, stdout } = await relink(kind, '--map', map, ...options);
+      const reported = stdout.split('\n').filter((line) => line.startsWith('line '));
+      expect(reported.map((line) => line.split(/: \S* -> |\. /)[0])).toEqual(expected);
+      expect(reported[6]).toBe(
+        'line 8: unknown old id: unknown -> x_1. For a user, run a backfill with the IDP_SECRET_KEY of the old instance. Otherwise remove the line.',
+      );
+      expect(stdout).toMatch(
+        /\n13 lines, 1 to move, 0 already moved, 12 collisions\nNothing was changed\.\n$/,
+      );
+      expect(exit).toBe(1);
+      expect(await rows(kind)).toEqual(before);
+    }
   });
-  const after = await rows();
-  expect(after).toEqual(before.map(([id, user]) => [id, `new_${user}`]));
 
-  const [, run = ''] = /--rollback (\w+)\n$/.exec(stdout) ?? [];
-  expect(await relink('--rollback', run, '--dry-run')).toMatchObject({
-    stdout: '1000 lines, 1000 to move, 0 already moved, 0 collisions\nNothing was changed.\n',
-  });
-  expect(await relink('--rollback', run)).toMatchObject({ exit: 0 });
-  expect(await rows()).toEqual(before);
-  expect(await relink('--rollback', run)).toMatchObject({
-    exit: 2,
-    stderr: expect.stringContaining('no user'),
+  test('If the relink command is killed, a second run moves the remaining ids, and a rollback moves all ids back', async () => {
+    const ids = Array.from({ length: 1_000 }, (_, index) => `user_${index}`);
+    await link(...ids);
+    const before = await rows(kind);
+    const file = mapFile(ids.map((id) => `${id},new_${id}`));
+    // The command moves the ids in batches of 200. The test requests a table lock while the transaction of the first batch runs.
+    // PostgreSQL grants the lock after a commit, and the lock then blocks the next batch.
+    const listening = database.proxy.onClientData;
+    let updates = 0;
+    let lock: ReturnType<typeof lockTable> | undefined;
+    database.proxy.onClientData = (chunk) => {
+      listening?.(chunk);
+      if (!chunk.includes('WITH moved')) return;
+      updates += 1;
+      if (updates === 1) lock = lockTable(database, kind);
+    };
+    const { child, ended } = startCommand(`${kind}s`, ['relink', '--map', file], environment);
+    await expect.poll(() => lock !== undefined).toBe(true);
+    const held = await lock;
+    expect(await held?.waiting(1)).toBe(true);
+    child.kill('SIGKILL');
+    expect((await ended).exit).toBe('SIGKILL');
+    await held?.release();
+    database.proxy.onClientData = listening;
+    const moved = (await rows(kind)).filter(([, id]) => id.startsWith('new_')).length;
+    expect([200, 400, 600, 800]).toContain(moved);
+
+    const { exit, stdout } = await relink(kind, '--map', file);
+    expect({ exit, stdout }).toEqual({
+      exit: 0,
+      stdout: expect.stringContaining(
+        `1000 lines, ${1000 - moved} moved, ${moved} already moved, 0 collisions\n`,
+      ),
+    });
+    const after = await rows(kind);
+    expect(after).toEqual(before.map(([id, user]) => [id, `new_${user}`]));
+
+    const [, run = ''] = /--rollback (\w+)\n$/.exec(stdout) ?? [];
+    expect(await relink(kind, '--rollback', run, '--dry-run')).toMatchObject({
+      stdout: '1000 lines, 1000 to move, 0 already moved, 0 collisions\nNothing was changed.\n',
+    });
+    expect(await relink(kind, '--rollback', run)).toMatchObject({ exit: 0 });
+    expect(await rows(kind)).toEqual(before);
+    expect(await relink(kind, '--rollback', run)).toMatchObject({
+      exit: 2,
+      stderr: expect.stringContaining(`no ${kind === 'user' ? 'user' : 'organization'}`),
+    });
   });
 });
 
@@ -151,7 +150,10 @@ test.each([
 ])(
   'The relink command exits with 2 and a message if its arguments are invalid or select no user: %j',
   async (args, message) => {
-    expect(await relink(...args)).toMatchObject({ exit: 2, stderr: expect.stringContaining(message) });
+    expect(await relink('user', ...args)).toMatchObject({
+      exit: 2,
+      stderr: expect.stringContaining(message),
+    });
   },
 );
 
@@ -177,7 +179,11 @@ test('The commands of docs/users.md move the users to another instance, and sess
       }
     }
     const args = [name, ...options.split(' ').filter((word) => word !== '')];
-    const { exit, stdout } = await runUsersCommand(args, key === 'new' ? newEnvironment : environment);
+    const { exit, stdout } = await runLinksCommand(
+      'user',
+      args,
+      key === 'new' ? newEnvironment : environment,
+    );
     expect({ name, exit, stdout }).toMatchObject({ exit: 0 });
     expect(await visit(service.url, idp, first.id)).toBe(userId);
   }
@@ -195,11 +201,11 @@ test('The commands of docs/users.md move the users to another instance, and sess
     });
   }
   expect(await database.users()).toHaveLength(people.length);
-  expect(await runUsersCommand(['check'], environment)).toMatchObject({ exit: 0 });
-  const shown = await runUsersCommand(['show', first.id], newEnvironment);
+  expect(await runLinksCommand('user', ['check'], environment)).toMatchObject({ exit: 0 });
+  const shown = await runLinksCommand('user', ['show', first.id], newEnvironment);
   expect(shown).toMatchObject({ exit: 0, stdout: expect.stringMatching(`\nprovider's id +${newId}\n`) });
   expect(shown.stdout).toMatch(`previous id    ${first.id} until 20`);
-  const exported = await runUsersCommand(['export', newId], newEnvironment);
+  const exported = await runLinksCommand('user', ['export', newId], newEnvironment);
   expect(JSON.parse(exported.stdout)).toMatchObject({
     link: { userId, identityProviderUserId: newId },
     previousIds: [{ identityProviderUserId: first.id, expiresAt: expect.stringMatching(/^20/) }],

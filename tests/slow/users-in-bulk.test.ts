@@ -2,13 +2,14 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Emulator, User } from 'clerk-emulator';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { KINDS } from '#lib/linking/kinds';
 import { runCommand, startCommand } from '../harness/commands';
 import { createTestDatabase, type TestDatabase } from '../harness/dependencies/database';
 import { lockInserts, type RowLock } from '../harness/dependencies/row-lock';
 import { type StubServer, startStubServer } from '../harness/dependencies/stub-server';
 import { startProvider } from '../harness/identity-provider';
 import { SECRET_KEY } from '../harness/keys';
-import { runUsersCommand } from '../vitest/run-users-command';
+import { runLinksCommand } from '../vitest/run-links-command';
 
 // `npm run users -- backfill` registers all users of the identity provider. `npm run users -- check` compares the users of the
 // provider with the rows of the database. A linked user is one that has a row. A forgotten user is one that an operator has
@@ -64,7 +65,7 @@ const environment = (more: Record<string, string> = {}) => ({
   CLERK_API_URL: front.url,
   ...more,
 });
-const users = (...args: string[]) => runUsersCommand(args, environment());
+const users = (...args: string[]) => runLinksCommand('user', args, environment());
 /** Returns the requests for pages of the provider's list of users. */
 const listed = () => front.calls.filter((call) => call.startsWith('GET /v1/users?'));
 test('A backfill registers each user whose id is valid, despite a rate limit, errors, connection resets, sign-ups and deletions', async () => {
@@ -170,20 +171,31 @@ test('A backfill with invalid options or variables, or with a role without privi
     [[], { DATABASE_URL: asReader }, 1, 'role lacks a privilege (42501)'],
   ];
   for (const [args, variables, exit, words] of wrong) {
-    const failed = await runUsersCommand(['backfill', ...args], environment(variables));
+    const failed = await runLinksCommand('user', ['backfill', ...args], environment(variables));
     expect(failed).toMatchObject({ exit, stderr: expect.stringContaining(words) });
     expect(failed.stderr).not.toMatch(/sk_test|postgres(?:ql)?:\/\/|hidden-password|\n\s+at /);
   }
   expect(await database.users()).toEqual([]);
 });
 
-test('The check command counts the users that are missing in the database or at the provider, and prints their ids with --ids', async () => {
-  const [missing = '', ...linked] = signUp(3);
-  await database.link(...linked, 'two\nlines\u001b[2J');
-  const [userId] = await database.idsOf('two\nlines\u001b[2J');
-  const ids = `not linked: ${missing}\nnot at the provider: "two\\nlines\\u001b[2J" (${userId})\n`;
-  const counts =
-    '3 users at the provider, 1 of them not linked, 0 forgotten\n3 rows, 1 of them not at the provider\n';
-  expect(await users('check')).toMatchObject({ exit: 1, stdout: counts });
-  expect(await users('check', '--ids')).toMatchObject({ exit: 1, stdout: ids + counts });
-});
+test.each([
+  ['user', 'user'],
+  ['tenant', 'organization'],
+] as const)(
+  'The check command of a %s counts what is missing in the database or at the provider, and prints the ids of differences with --ids',
+  async (kind, noun) => {
+    const create = (createdBy: string) => provider.createOrganization({ name: createdBy, createdBy }).id;
+    const [missing = '', ...linked] = kind === 'user' ? signUp(3) : signUp(3).map(create);
+    const { idsOf, link } = database.of(kind);
+    await link(...linked, 'two\nlines\u001b[2J');
+    const [internalId] = await idsOf('two\nlines\u001b[2J');
+    const unlinked = kind === 'user' ? `not linked: ${missing}\n` : '';
+    const ids = `${unlinked}not at the provider: "two\\nlines\\u001b[2J" (${internalId})\n`;
+    const counts = `3 ${noun}s at the provider, 1 of them not linked, 0 forgotten\n3 rows, 1 of them not at the provider\n`;
+    const check = (...args: string[]) => runLinksCommand(kind, ['check', ...args], environment());
+    expect(await check()).toMatchObject({ exit: 1, stdout: counts });
+    expect(await check('--ids')).toMatchObject({ exit: 1, stdout: ids + counts });
+    await database.pool.query(`DELETE FROM ${KINDS[kind].table} WHERE id = $1`, [internalId]);
+    expect(await check()).toMatchObject({ exit: kind === 'user' ? 1 : 0 });
+  },
+);

@@ -25,7 +25,8 @@ test.each([
   const kv = createClient({ url: server.url, token, ...options });
   const value = 'Zoë 🦊 \u0000 \r\n "quoted"';
   expect(await kv.ping()).toBe('PONG');
-  expect(await kv.set('key:ü/1', value, { ex: 600 })).toBe('OK');
+  expect(await kv.set('key:ü/1', value, { ex: 600, nx: true })).toBe('OK');
+  expect(await kv.set('key:ü/1', 'other', { ex: 5, nx: true })).toBeNull();
   expect(await Promise.all([kv.get('key:ü/1'), kv.get('absent')])).toEqual([value, null]);
   expect([await kv.ttl('key:ü/1'), await kv.ttl('absent')]).toEqual([600, -2]);
   await kv.set('key:ü/1', 'OK');

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { ProviderPage, ProviderUser } from '#lib/idp/backend-api';
-import { paginate } from '#lib/users/paginate';
+import type { ProviderEntry, ProviderPage } from '#lib/idp/backend-api';
+import { paginate } from '#lib/links/paginate';
 
 /** A user in the provider's database. The time is the creation time in milliseconds, with decimals. */
 interface Row {
@@ -13,7 +13,7 @@ interface Row {
  * Returns a page of users as the provider's API does: the oldest users first, in a stable order. Compares `createdAfter` with
  * the exact creation time.
  */
-function listOf(rows: readonly Row[], { createdAfter, offset, limit }: ProviderPage): ProviderUser[] {
+function listOf(rows: readonly Row[], { createdAfter, offset, limit }: ProviderPage): ProviderEntry[] {
   return rows
     .filter(({ time }) => createdAfter === undefined || time > createdAfter)
     .toSorted((one, other) => one.time - other.time || (one.id < other.id ? -1 : 1))
@@ -25,7 +25,7 @@ const idsOf = (rows: readonly Row[]) => listOf(rows, { offset: 0, limit: 1_000 }
 
 /** Returns the ids of the users that paginate() yields. `read` returns a page of the provider's list. */
 async function seenBy(
-  read: (page: ProviderPage) => readonly ProviderUser[],
+  read: (page: ProviderPage) => readonly ProviderEntry[],
   options: { since?: Date; limit: number },
 ): Promise<string[]> {
   const seen: string[] = [];

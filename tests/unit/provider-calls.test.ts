@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/base/env';
 import { TransientError } from '#lib/base/transient-error';
-import { listUsers, listUsersById } from '#lib/idp/backend-api';
+import { listById, listPage } from '#lib/idp/backend-api';
 import { browserSettings, mailsOnConsole } from '#lib/idp/browser-settings';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
@@ -21,6 +21,7 @@ function respondWith(response: () => Response | Promise<Response>) {
 }
 const errorOf = (call: Promise<unknown>) => call.catch((error: unknown) => error);
 const apiUser = { object: 'user', id: 'user_0', created_at: 7, external_id: 'a', first_name: 'Private' };
+const organizations = { data: [{ ...apiUser, object: 'organization' }], total_count: 1 };
 const PAGE = { offset: 0, limit: 500 };
 
 // The callers of lib/idp/backend-api.ts retry a call that rejects with a TransientError. Any other error is final.
@@ -72,23 +73,25 @@ test.each([
   ],
 ])('A call of the Backend API rejects if the response %s', async (_what, response, error) => {
   respondWith(response);
-  expect(await errorOf(listUsers(PAGE))).toStrictEqual(error);
+  expect(await errorOf(listPage('user', PAGE))).toStrictEqual(error);
 });
 
 test('A call of the Backend API rejects after 20 s without a response', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   respondWith(() => new Promise(() => {}));
-  const call = errorOf(listUsers(PAGE));
+  const call = errorOf(listPage('user', PAGE));
   await vi.advanceTimersByTimeAsync(20_000);
   expect(await call).toStrictEqual(new TransientError('the identity provider does not respond'));
 });
 
 test('The users are requested in the order of their creation from the address in CLERK_API_URL, and their JSON is returned', async () => {
   const requests = respondWith(() => Response.json([apiUser]));
-  expect(await listUsers(PAGE)).toEqual([{ id: 'user_0', createdAt: 7, externalId: 'a', raw: apiUser }]);
+  expect(await listPage('user', PAGE)).toEqual([
+    { id: 'user_0', createdAt: 7, externalId: 'a', raw: apiUser },
+  ]);
   vi.stubEnv('CLERK_API_URL', 'http://127.0.0.1:4000/');
-  await listUsers({ offset: 7, limit: 2, createdAfter: 1_000 });
+  await listPage('user', { offset: 7, limit: 2, createdAfter: 1_000 });
   const lists = requests().filter(({ url }) => url.pathname === '/v1/users');
   expect(lists.map(({ url }) => url.href)).toEqual([
     'https://api.clerk.com/v1/users?order_by=%2Bcreated_at&limit=500',
@@ -99,18 +102,25 @@ test('The users are requested in the order of their creation from the address in
   );
 });
 
-test('Users are requested by id, up to 100 at a time or fewer if the ids are long, with a plus before each id', async () => {
-  const requests = respondWith(() => Response.json([apiUser]));
-  expect(await listUsersById([])).toEqual([]);
-  const numbers = Array.from({ length: 101 }, (_, index) => `-user_${index}`);
-  expect(await listUsersById(numbers)).toHaveLength(2);
-  const long = Array.from({ length: 40 }, (_, index) => `${index}`.padEnd(255, 'x'));
-  await listUsersById(long);
-  const lists = requests().filter(({ url }) => url.pathname === '/v1/users');
-  const ids = lists.map(({ url }) => url.searchParams.getAll('user_id'));
-  expect(ids.map(({ length }) => length)).toEqual([51, 50, 20, 20]);
-  expect(ids.flat()).toEqual([...numbers, ...long].map((id) => `+${id}`));
-});
+test.each([
+  ['user', '/v1/users', 'user_id', [apiUser]],
+  ['tenant', '/v1/organizations', 'organization_id', organizations],
+] as const)(
+  'Entries of the kind "%s" are requested in the order of their creation or by id, up to 100 at a time or fewer if the ids are long, with a plus before each id',
+  async (kind, path, parameter, list) => {
+    const requests = respondWith(() => Response.json(list));
+    expect([await listPage(kind, PAGE), await listById(kind, [])]).toMatchObject([[{ id: 'user_0' }], []]);
+    const numbers = Array.from({ length: 101 }, (_, index) => `-id_${index}`);
+    expect(await listById(kind, numbers)).toHaveLength(2);
+    const long = Array.from({ length: 40 }, (_, index) => `${index}`.padEnd(255, 'x'));
+    await listById(kind, long);
+    const [page, ...lists] = requests().filter(({ url }) => url.pathname === path);
+    expect(page?.url.search).toBe('?order_by=%2Bcreated_at&limit=500');
+    const ids = lists.map(({ url }) => url.searchParams.getAll(parameter));
+    expect(ids.map(({ length }) => length)).toEqual([51, 50, 20, 20]);
+    expect(ids.flat()).toEqual([...numbers, ...long].map((id) => `+${id}`));
+  },
+);
 
 test('The browser uses the proxy /__clerk and the console in IDP_CONSOLE_URL only if CLERK_FAPI_URL is set', () => {
   const key = BUILD_TIME_VALUES.IDP_PUBLISHABLE_KEY;

@@ -10,7 +10,7 @@ vi.mock('next/headers', () => ({ headers: async () => request.headers }));
 vi.mock('#lib/internal-id', () => ({
   readId: vi.fn(),
   async resolveId(kind: string, id: string, issuedAt?: number) {
-    if (issuedAt !== 7) return undefined;
+    if (kind === 'user' ? issuedAt !== 7 : id === 'org_forgotten') return undefined;
     return { id: kind === 'user' ? 'internal-id' : `tenant of ${id}`, cache: 'hit' };
   },
 }));
@@ -59,7 +59,7 @@ test('Within a route, getUser() adds its log fields to those of the route and wr
   expect([fields, info.mock.calls]).toEqual([{ reason: 'no-credential' }, []]);
 });
 
-test('getTenant() returns the context of the active organization, and undefined without an organization, a session or a user', async () => {
+test('getTenant() returns the context of the active organization, and undefined without an organization, a session or a user, and for a forgotten organization', async () => {
   const organization = { id: 'org_1', role: 'org:member' };
   visit({ user: 'user_1', issuedAt: 7, organization });
   expect(await getTenant()).toEqual({
@@ -72,6 +72,7 @@ test('getTenant() returns the context of the active organization, and undefined 
     { user: 'user_1', issuedAt: 7 },
     { reason: 'signed-out' },
     { user: 'user_forgotten', issuedAt: 1, organization },
+    { user: 'user_1', issuedAt: 7, organization: { ...organization, id: 'org_forgotten' } },
   ]) {
     visit(verdict);
     expect(await getTenant()).toBeUndefined();

@@ -1,7 +1,7 @@
 import type { EventHandlers } from '#lib/webhook';
-import { organizationDeleted } from './organization-deleted';
+import { forgetDeletedOrganization } from './forget-deleted-organization';
 
 /** Handlers of verified webhook events. Each key is the event type that its handler receives. */
 export const events: EventHandlers = {
-  'organization.deleted': organizationDeleted,
+  'organization.deleted': forgetDeletedOrganization,
 };

@@ -1,20 +1,26 @@
 import { randomBytes } from 'node:crypto';
 import { Client, escapeIdentifier, Pool } from 'pg';
+import { KINDS, type Kind } from '#lib/linking/kinds';
 import { waitUntil } from '../../../dev/system/processes';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy';
 
-/** Direct access of a test to a database of the service. */
-export interface DatabaseAccess {
+/** Direct access of a test to the links of users or tenants. */
+interface LinkAccess {
+  /** Returns the internal ids of all rows with this id of the identity provider. */
+  idsOf(providerId: string): Promise<string[]>;
+  /** Inserts a row for each of these ids of the identity provider. */
+  link(...providerIds: string[]): Promise<void>;
+  /** Stores for a day that these ids are forgotten. Does not delete their rows. */
+  markForgotten(...providerIds: string[]): Promise<void>;
+}
+
+/** Direct access of a test to a database of the service. Its own functions for links are those for users. */
+export interface DatabaseAccess extends LinkAccess {
   /** Connections that do not use the proxy of the database. */
   readonly pool: Pool;
-  /** Returns the internal ids of all rows with this id of the identity provider. */
-  idsOf(identityProviderUserId: string): Promise<string[]>;
-  /** Returns the identity-provider ids of all rows that match the LIKE pattern, sorted. */
+  of(kind: Kind): LinkAccess;
+  /** Returns the identity-provider ids of all users that match the LIKE pattern, sorted. */
   users(pattern?: string): Promise<string[]>;
-  /** Inserts a row for each of these ids of the identity provider. */
-  link(...identityProviderUserIds: string[]): Promise<void>;
-  /** Stores for a day that these users are forgotten. Does not delete their rows. */
-  markForgotten(...identityProviderUserIds: string[]): Promise<void>;
   /** Resolves to true once at least this number of sessions of the database wait for a lock, or to false after 10 s. */
   areBlocked(sessions: number): Promise<boolean>;
 }
@@ -45,8 +51,8 @@ function statementReader(statements: string[]): (chunk: Buffer) => void {
       const type = chunk.toString('latin1', at, at + 1);
       const length = chunk.readUInt32BE(at + 1);
       const [first = '', second = ''] = chunk.toString('utf8', at + 5, at + 1 + length).split('\0');
-      if (type === 'P') statements.push(second);
-      if (type === 'Q') statements.push(first);
+      if (type === 'P') statements.push(second.trim());
+      if (type === 'Q') statements.push(first.trim());
       if (!/^[A-Za-z]$/.test(type)) return; // Start-up messages have no type byte.
       at += 1 + length;
     }
@@ -72,6 +78,27 @@ export function serverOfThisRun(): DatabaseServer {
   return { url, template: TEMPLATE };
 }
 
+function accessLinks(pool: Pool, kind: Kind): LinkAccess {
+  const { table, column } = KINDS[kind];
+  return {
+    async idsOf(providerId) {
+      const statement = `SELECT id FROM ${table} WHERE ${column} = $1`;
+      return (await pool.query<{ id: string }>(statement, [providerId])).rows.map(({ id }) => id);
+    },
+    async link(...ids) {
+      const statement = `INSERT INTO ${table} (id, ${column}) SELECT gen_random_uuid(), unnest($1::text[])`;
+      await pool.query(statement, [ids]);
+    },
+    async markForgotten(...ids) {
+      await pool.query(
+        `INSERT INTO forgotten_users
+         SELECT forgotten_hash($2, id), now(), now() + interval '1 day' FROM unnest($1::text[]) AS id`,
+        [ids, kind],
+      );
+    },
+  };
+}
+
 /** Returns the direct access to a database. The caller ends the pool. */
 export function accessDatabase(connectionString: string): DatabaseAccess {
   const pool = new Pool({ connectionString, max: 6 });
@@ -80,27 +107,12 @@ export function accessDatabase(connectionString: string): DatabaseAccess {
   pool.on('error', () => undefined);
   return {
     pool,
-    async idsOf(identityProviderUserId) {
-      const statement = 'SELECT id FROM users WHERE identity_provider_user_id = $1';
-      return (await pool.query<{ id: string }>(statement, [identityProviderUserId])).rows.map(({ id }) => id);
-    },
+    of: (kind) => accessLinks(pool, kind),
+    ...accessLinks(pool, 'user'),
     async users(pattern = '%') {
       const statement =
         'SELECT identity_provider_user_id AS id FROM users WHERE identity_provider_user_id LIKE $1';
       return (await pool.query<{ id: string }>(statement, [pattern])).rows.map(({ id }) => id).sort();
-    },
-    async link(...ids) {
-      await pool.query(
-        'INSERT INTO users (id, identity_provider_user_id) SELECT gen_random_uuid(), unnest($1::text[])',
-        [ids],
-      );
-    },
-    async markForgotten(...ids) {
-      await pool.query(
-        `INSERT INTO forgotten_users
-         SELECT forgotten_user_hash(id), now(), now() + interval '1 day' FROM unnest($1::text[]) AS id`,
-        [ids],
-      );
     },
     areBlocked: (sessions) =>
       waitUntil(async () => {

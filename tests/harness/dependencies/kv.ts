@@ -1,9 +1,10 @@
+import type { Kind } from '#lib/linking/kinds';
 import { type KvEngine, memoryEngine } from '../../../dev/kv/memory';
 import { startKvServer } from '../../../dev/kv/server';
 import { type Address, startTcpProxy, type TcpProxy } from './tcp-proxy';
 
-/** Returns the key under which the service caches the internal id of a user. */
-export const cacheKey = (identityProviderUserId: string) => `auth:user-id-by-idp:${identityProviderUserId}`;
+/** Returns the key under which the service caches the internal id of a user or tenant. */
+export const cacheKey = (providerId: string, kind: Kind = 'user') => `auth:${kind}-id-by-idp:${providerId}`;
 
 /** A KV server, which is the cache of the service, behind a proxy. */
 export interface TestKv {
@@ -13,10 +14,10 @@ export interface TestKv {
   readonly address: Address;
   /** Variables that connect the service to the proxy. */
   readonly environment: { readonly KV_REST_API_URL: string; readonly KV_REST_API_TOKEN: string };
-  /** Returns the cached internal id of a user, or null. */
-  cachedId(identityProviderUserId: string): Promise<unknown>;
-  /** Caches an internal id of a user. */
-  cacheId(identityProviderUserId: string, id: string): Promise<unknown>;
+  /** Returns the cached internal id of a user or tenant, or null. */
+  cachedId(providerId: string, kind?: Kind): Promise<unknown>;
+  /** Caches an internal id of a user or tenant. */
+  cacheId(providerId: string, id: string, kind?: Kind): Promise<unknown>;
   /** Returns the commands that reached the server since the last call. Their names are in upper case. */
   takeCommands(): string[][];
   /** Called before each command. The command waits for the returned promise, and fails if that promise rejects. */
@@ -46,8 +47,8 @@ export async function startTestKv(): Promise<TestKv> {
     proxy,
     address,
     environment: { KV_REST_API_URL: `http://127.0.0.1:${proxy.port}`, KV_REST_API_TOKEN: server.token },
-    cachedId: (user) => engine.call('GET', cacheKey(user)),
-    cacheId: (user, id) => engine.call('SET', cacheKey(user), id),
+    cachedId: (providerId, kind) => engine.call('GET', cacheKey(providerId, kind)),
+    cacheId: (providerId, id, kind) => engine.call('SET', cacheKey(providerId, kind), id),
     takeCommands: () => commands.splice(0),
     beforeCommand: async () => undefined,
     async stop() {

@@ -1,3 +1,4 @@
+import { KINDS, type Kind } from '#lib/linking/kinds';
 import { waitUntil } from '../../../dev/system/processes';
 import type { DatabaseAccess } from './database';
 
@@ -53,39 +54,35 @@ export async function openTransaction(
   };
 }
 
-/** Blocks every insert of these users. Inserts rows with the same identity-provider ids and leaves the transaction open. */
-export function lockRow(database: DatabaseAccess, ...identityProviderUserIds: string[]): Promise<RowLock> {
-  const insert =
-    'INSERT INTO users (id, identity_provider_user_id) SELECT gen_random_uuid(), unnest($1::text[])';
-  return openTransaction(database, insert, [identityProviderUserIds]);
+/** Blocks every insert of this user or tenant. Inserts a row with the same id and leaves the transaction open. */
+export function lockRow(database: DatabaseAccess, providerId: string, kind: Kind = 'user'): Promise<RowLock> {
+  const { table, column } = KINDS[kind];
+  const insert = `INSERT INTO ${table} (id, ${column}) VALUES (gen_random_uuid(), $1)`;
+  return openTransaction(database, insert, [providerId]);
 }
 
-/** Blocks every insert into a table. Reads are not blocked. */
-export function lockInserts(
-  database: DatabaseAccess,
-  table: 'users' | 'tenants' = 'users',
-): Promise<RowLock> {
-  return openTransaction(database, `LOCK TABLE ${table} IN SHARE MODE`, []);
+/** Blocks every insert into the table of a kind. Reads are not blocked. */
+export function lockInserts(database: DatabaseAccess, kind: Kind = 'user'): Promise<RowLock> {
+  return openTransaction(database, `LOCK TABLE ${KINDS[kind].table} IN SHARE MODE`);
 }
 
-/** Blocks every statement that uses the table `users`. */
-export function lockTable(database: DatabaseAccess): Promise<RowLock> {
-  return openTransaction(database, 'LOCK TABLE users IN ACCESS EXCLUSIVE MODE', []);
+/** Blocks every statement that uses the table of a kind. */
+export function lockTable(database: DatabaseAccess, kind: Kind = 'user'): Promise<RowLock> {
+  return openTransaction(database, `LOCK TABLE ${KINDS[kind].table} IN ACCESS EXCLUSIVE MODE`);
 }
 
-/** Makes every insert of a user wait before it locks a row, except those of `insert`. */
-export async function pauseInserts({ pool }: DatabaseAccess) {
+/** Makes every insert of a user or tenant wait before it locks a row, except those of `insert`. */
+export async function pauseInserts({ pool }: DatabaseAccess, kind: Kind = 'user') {
+  const { table, column } = KINDS[kind];
   await pool.query(`
     CREATE FUNCTION pause_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
       PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END $$;
-    CREATE TRIGGER pause_insert BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION pause_insert()`);
+    CREATE TRIGGER pause_insert BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION pause_insert()`);
   const holder = await pool.connect();
   await holder.query('SELECT pg_advisory_lock(1)');
   return {
-    insert: (identityProviderUserId: string) =>
-      holder.query('INSERT INTO users (id, identity_provider_user_id) VALUES (gen_random_uuid(), $1)', [
-        identityProviderUserId,
-      ]),
+    insert: (providerId: string) =>
+      holder.query(`INSERT INTO ${table} (id, ${column}) VALUES (gen_random_uuid(), $1)`, [providerId]),
     /** Resumes the waiting inserts. */
     async resume() {
       holder.release(true);

@@ -10,7 +10,7 @@ import { cacheKey } from '../harness/dependencies/kv';
 import { lockInserts, lockRow } from '../harness/dependencies/row-lock';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { countOutcomes } from '../harness/outcomes';
-import { stubProviderUsers } from '../harness/provider-users';
+import { stubProvider } from '../harness/provider-stub';
 import { HOOK, signatureHeaders, userCreated } from '../harness/requests';
 
 const { onboardUser } = vi.hoisted(() => ({ onboardUser: vi.fn<HandleRow>() }));
@@ -35,7 +35,7 @@ const loadRoutes = () =>
   }));
 const routes = await loadRoutes();
 const { backfill, closeDatabase } = await importAsProcess(async () => ({
-  ...(await import('#lib/users/backfill')),
+  ...(await import('#lib/links/backfill')),
   ...(await import('#lib/storage/database')),
 }));
 
@@ -115,8 +115,11 @@ test('50 first requests, 10 deliveries and 10 register calls for a user in three
 });
 
 test('A repeated backfill of 500 users creates one workspace and one outbox row for each user', async () => {
-  const provider = stubProviderUsers();
-  provider.users = Array.from({ length: 500 }, (_, index) => ({ id: `user_${index}`, createdAt: index }));
+  const provider = stubProvider();
+  provider.entries.user = Array.from({ length: 500 }, (_, index) => ({
+    id: `user_${index}`,
+    createdAt: index,
+  }));
   for (const outcome of ['linked', 'already linked'])
     expect(await countOutcomes(backfill({ retryOptions: { seconds: 5 } }))).toEqual({ [outcome]: 500 });
   provider.restore();

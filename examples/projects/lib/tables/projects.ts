@@ -4,7 +4,7 @@ import { text } from '../api/text';
 import { HttpError } from '../http/error';
 import { withConstraintErrors } from '../storage/constraint-error';
 import type { Transaction } from '../storage/database';
-import { asCaller, type Caller, setIds } from './caller';
+import { asCaller, type Caller } from './caller';
 
 /** A project as a member sees it. */
 export interface Project {
@@ -160,15 +160,4 @@ export function addMember(caller: Caller, projectId: string, eitherId: string): 
     ),
     { conflict: 'Already a member' },
   );
-}
-
-/** Deletes the projects of an organization, with their members and notes. Has no effect if the organization has no tenant. */
-export async function deleteProjects(
-  transaction: Transaction,
-  identityProviderOrganizationId: string,
-): Promise<void> {
-  const tenant = await transaction.tenant.findUnique({ where: { identityProviderOrganizationId } });
-  if (tenant === null) return;
-  await setIds(transaction, tenant.id);
-  await transaction.project.deleteMany({ where: { tenantId: tenant.id } });
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { runCommand } from '../harness/commands';
 import {
   API,
   callAction,
@@ -130,16 +131,18 @@ test('A server action runs for an owner, returns a 403 to a member and without a
   expect(await ada('GET', `/${id}`)).toMatchObject({ body: { name: 'Artemis' } });
 });
 
-test('The event organization.deleted deletes the projects of the organization with their members and notes, and no others', async () => {
+test('The requests of a deleted organization get a 403, and `tenants due` deletes its projects with their members and notes, and no others', async () => {
   const [gone, kept] = [as('user_ada', 'org_gone'), as('user_ada', 'org_kept')];
   const id = await createProject(service, 'user_ada', 'Apollo', 'org_gone');
   const other = await createProject(service, 'user_ada', 'Artemis', 'org_kept');
   expect(await gone('PUT', `/${id}/note`, { text: 'Private' })).toMatchObject({ status: 200 });
   expect(await kept('PUT', `/${other}/note`, { text: 'Private' })).toMatchObject({ status: 200 });
-  const deleted = (organization: string) =>
-    JSON.stringify({ type: 'organization.deleted', data: { id: organization, deleted: true } });
-  for (const organization of ['org_gone', 'org_gone', 'org_unknown'])
-    expect(await deliver(service.url, deleted(organization))).toMatchObject({ status: 200 });
+  const deleted = JSON.stringify({ type: 'organization.deleted', data: { id: 'org_gone', deleted: true } });
+  for (const _repeated of [1, 2]) expect(await deliver(service.url, deleted)).toMatchObject({ status: 200 });
+  expect(await gone('POST', '', { name: 'Too late' })).toMatchObject({ status: 403 });
+  await pool.query('UPDATE pending_tenant_deletions SET due_at = now()');
+  const environment = { ...service.environment, DATABASE_URL: service.database.url };
+  expect(await runCommand('tenants', ['due'], environment)).toMatchObject({ exit: 0 });
   for (const table of ['project_members', 'project_notes']) {
     const { rows } = await pool.query(`SELECT project_id FROM ${table} WHERE project_id IN ($1, $2)`, [
       id,
@@ -147,6 +150,5 @@ test('The event organization.deleted deletes the projects of the organization wi
     ]);
     expect(rows, table).toEqual([{ project_id: other }]);
   }
-  expect(await gone('GET')).toMatchObject({ body: { projects: [] } });
   expect(await kept('GET', `/${other}/note`)).toMatchObject({ body: { text: 'Private' } });
 });

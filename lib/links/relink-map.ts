@@ -20,16 +20,17 @@ export const REMEDIES = {
   'invalid id': 'Correct the ids: 1 to 255 characters without NUL',
   'white space around an id': 'Remove the white space',
   'id occurs twice': 'Keep one line for each old id and each new id',
-  'unknown old id': 'Run a backfill with the IDP_SECRET_KEY of the old instance, or remove the line',
+  'unknown old id':
+    'For a user, run a backfill with the IDP_SECRET_KEY of the old instance. Otherwise remove the line',
   'old id was moved to another id':
     'Remove the line, or roll back the run that moved the id before you apply this line',
   // The remedy sets FORGOTTEN_USERS_DAYS=0. With another value, the remedy would cause the collision `new id is forgotten`.
   'new id is linked to another internal id':
-    'If the user of the new id has no data, forget the new id with FORGOTTEN_USERS_DAYS=0. If another line moves that user, apply that line in an earlier run. Otherwise remove the line and merge the data yourself',
-  'new id is a previous id of another user': 'Correct the new id',
+    'If that internal id has no data, forget the new id with FORGOTTEN_USERS_DAYS=0. If another line moves the new id, apply that line in an earlier run. Otherwise remove the line and merge the data yourself',
+  'new id is a previous id of another internal id': 'Correct the new id',
   'old id is forgotten': 'Remove the line',
   'old id has a pending deletion':
-    'To keep the user, remember the old id. To delete the user, forget the old id and remove the line',
+    'To keep the row, remember the old id. To delete it, forget the old id and remove the line',
   'new id is forgotten': 'Remember the new id, or remove the line',
 } as const;
 
@@ -69,8 +70,11 @@ function checkMap(all: readonly MapLine[]): CheckedMap {
   return { lines, collisions };
 }
 
-/** Parses a CSV file. Skips empty lines and a first line `old,new`. Throws an error that names the line if it is malformed. */
-export async function parseMap(file: Readable): Promise<CheckedMap> {
+/**
+ * Parses a CSV file with two columns. Skips empty lines and a first line with these names. Throws an error that names the line if it
+ * is malformed.
+ */
+export async function parseMap(file: Readable, names: readonly [string, string]): Promise<CheckedMap> {
   const all: MapLine[] = [];
   const parser = parse<null, Pick<MapLine, 'oldId' | 'newId'>>({
     bom: true,
@@ -79,7 +83,7 @@ export async function parseMap(file: Readable): Promise<CheckedMap> {
     skip_empty_lines: true,
     // A record that the parser returns takes several times the memory.
     on_record({ oldId, newId }, { lines }) {
-      if (all.length > 0 || oldId !== 'old' || newId !== 'new') all.push({ line: lines, oldId, newId });
+      if (all.length > 0 || oldId !== names[0] || newId !== names[1]) all.push({ line: lines, oldId, newId });
       return null;
     },
   });
@@ -87,7 +91,7 @@ export async function parseMap(file: Readable): Promise<CheckedMap> {
     await pipeline(file, parser.resume());
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
-    throw new Error(`Line ${error['lines']} of the map is malformed. Write old,new`, { cause: error });
+    throw new Error(`Line ${error['lines']} of the map is malformed. Write ${names}`, { cause: error });
   }
   return checkMap(all);
 }

@@ -1,4 +1,4 @@
-/** What a command did for one user. With a `reason`, the user needs a decision of the operator. */
+/** What a command did for one user or organization. With a `reason`, the user needs a decision of the operator. */
 export interface UserResult {
   /** The id at the identity provider. */
   readonly id: string;

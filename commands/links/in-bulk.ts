@@ -2,14 +2,20 @@ import * as z from 'zod/mini';
 import { events } from '#events';
 import { parseEnvironmentSubset, variables } from '#lib/base/env';
 import type { RetryOptions } from '#lib/base/retry';
-import { backfill } from '#lib/users/backfill';
-import { adopt, publish } from '#lib/users/external-ids';
-import { reconcile } from '#lib/users/reconcile';
-import type { UserResult } from '#lib/users/result';
+import type { Kind } from '#lib/linking/kinds';
+import { backfill } from '#lib/links/backfill';
+import { adopt, publish } from '#lib/links/external-ids';
+import { providerUsers } from '#lib/links/paginate';
+import { reconcile } from '#lib/links/reconcile';
+import type { UserResult } from '#lib/links/result';
 import { type ExitCode, safeMessage, shown, UsageError } from '../command';
 import { type Progress, showProgress } from '../progress';
+import { readMapFile } from './map-file';
+import { NOUNS } from './one-link';
 
 const VARIABLES = z.pick(variables, { IDP_SECRET_KEY: true, DATABASE_URL: true, CLERK_API_URL: true });
+
+const MAP_VARIABLES = z.pick(variables, { DATABASE_URL: true });
 
 interface Options {
   readonly dryRun?: boolean;
@@ -68,17 +74,17 @@ const printProblem = ({ id, outcome, reason }: UserResult) =>
   process.stderr.write(`${outcome}: ${shown(id).slice(0, 80)}: ${reason}\n`);
 
 /**
- * Runs a command that reads users page by page, and prints a summary with the outcomes in this order. Returns 1 after an error, and
- * if a user needs a decision of the operator.
+ * Runs a command that handles users or organizations page by page, and prints a summary with the outcomes in this order. Returns 1
+ * after an error, and if one of them needs a decision of the operator.
  */
 async function runInBulk<R extends UserResult>(
+  kind: Kind,
   { retrySeconds }: Options,
   read: (retryOptions: RetryOptions) => AsyncIterable<readonly R[]>,
   outcomes: readonly string[],
   continueWith?: (last: R) => string,
 ): Promise<ExitCode> {
-  parseEnvironmentSubset(VARIABLES);
-  const progress = showProgress('users', retrySeconds);
+  const progress = showProgress(`${NOUNS[kind]}s`, retrySeconds);
   let hasProblem = false;
   const print = (result: R) => {
     hasProblem = true;
@@ -99,7 +105,9 @@ export async function backfillUsers(
 ): Promise<ExitCode> {
   const replay = options.replay ? events['user.updated'] : undefined;
   if (options.replay && !replay) throw new UsageError('events/index.ts has no handler of user.updated.');
+  parseEnvironmentSubset(VARIABLES);
   return runInBulk(
+    'user',
     options,
     (retryOptions) => backfill({ ...options, replay, retryOptions }),
     [options.dryRun ? 'to link' : 'linked', 'already linked', 'forgotten', 'failed'],
@@ -108,19 +116,43 @@ export async function backfillUsers(
   );
 }
 
+const adopted = ({ dryRun }: Options) => (dryRun ? 'to adopt' : 'adopted');
+
 /** `npm run users -- adopt` */
-export const adoptUsers = (options: Options): Promise<ExitCode> =>
-  runInBulk(options, (retryOptions) => adopt(retryOptions, options.dryRun), [
-    options.dryRun ? 'to adopt' : 'adopted',
+export function adoptUsers(options: Options): Promise<ExitCode> {
+  parseEnvironmentSubset(VARIABLES);
+  const adoptAll = (retryOptions: RetryOptions) =>
+    adopt('user', providerUsers(retryOptions), retryOptions, options.dryRun);
+  return runInBulk('user', options, adoptAll, [
+    adopted(options),
     'already linked',
     'without external_id',
     'forgotten',
     'not adopted',
   ]);
+}
+
+const PAGE = 500;
+
+/** `npm run tenants -- adopt` */
+export async function adoptTenants(options: Options & { readonly map: string }): Promise<ExitCode> {
+  parseEnvironmentSubset(MAP_VARIABLES);
+  const { lines, collisions } = await readMapFile(options.map, ['organization', 'id']);
+  const entries = lines.map(({ oldId: id, newId: externalId }) => ({ id, externalId }));
+  const pages = Array.from({ length: Math.ceil(entries.length / PAGE) }, (_, page) =>
+    entries.slice(page * PAGE, (page + 1) * PAGE),
+  );
+  async function* adoptAll(retryOptions: RetryOptions) {
+    yield collisions.map(({ oldId: id, kind: reason }) => ({ id, outcome: 'not adopted', reason }));
+    yield* adopt('tenant', pages, retryOptions, options.dryRun);
+  }
+  return runInBulk('tenant', options, adoptAll, [adopted(options), 'already linked', 'not adopted']);
+}
 
 /** `npm run users -- publish` */
-export const publishUsers = (options: Options): Promise<ExitCode> =>
-  runInBulk(options, (retryOptions) => publish(retryOptions, options.dryRun), [
+export function publishUsers(options: Options): Promise<ExitCode> {
+  parseEnvironmentSubset(VARIABLES);
+  return runInBulk('user', options, (retryOptions) => publish(retryOptions, options.dryRun), [
     options.dryRun ? 'to publish' : 'published',
     'already published',
     'not linked',
@@ -128,24 +160,26 @@ export const publishUsers = (options: Options): Promise<ExitCode> =>
     'kept',
     'failed',
   ]);
+}
 
-/** `npm run users -- check` */
-export async function checkUsers({
-  ids,
-  retrySeconds,
-}: Options & { readonly ids?: boolean }): Promise<ExitCode> {
+/** `npm run users -- check`, `npm run tenants -- check` */
+export async function checkLinks(
+  kind: Kind,
+  { ids, retrySeconds }: Options & { readonly ids?: boolean },
+): Promise<ExitCode> {
   parseEnvironmentSubset(VARIABLES);
-  const progress = showProgress('users', retrySeconds);
-  const { count, isComplete } = await countResults(progress, reconcile(progress.retryOptions), (result) => {
-    const { id, outcome, reason } = result;
+  const progress = showProgress(`${NOUNS[kind]}s`, retrySeconds);
+  const results = reconcile(kind, progress.retryOptions);
+  let differences = 0;
+  const { count, isComplete } = await countResults(progress, results, ({ id, outcome, reason }) => {
+    differences += 1;
     if (ids) printLine(`${outcome}: ${shown(id)}${outcome === 'not linked' ? '' : ` (${reason})`}`);
   });
-  const [missing, extra] = [count('not linked'), count('not at the provider')];
   const atProvider = count('linked', 'forgotten', 'not linked');
   printLine(
-    `${atProvider} users at the provider, ${missing} of them not linked, ${count('forgotten')} forgotten`,
+    `${atProvider} ${NOUNS[kind]}s at the provider, ${count('not linked')} of them not linked, ${count('forgotten')} forgotten`,
   );
-  printLine(`${count() - atProvider} rows, ${extra} of them not at the provider`);
+  printLine(`${count() - atProvider} rows, ${count('not at the provider')} of them not at the provider`);
   if (!isComplete) process.stderr.write('Run the same command again\n');
-  return isComplete && missing + extra === 0 ? 0 : 1;
+  return isComplete && differences === 0 ? 0 : 1;
 }

@@ -1,5 +1,5 @@
 import { type RetryOptions, retry } from '../base/retry';
-import { listUsers, MAX_USERS, type ProviderPage, type ProviderUser } from '../idp/backend-api';
+import { listPage, MAX_PAGE, type ProviderEntry, type ProviderPage } from '../idp/backend-api';
 
 /**
  * Yields the provider's users in pages, oldest first, each user once. Starts with the users that were created at `since`.
@@ -11,12 +11,12 @@ import { listUsers, MAX_USERS, type ProviderPage, type ProviderUser } from '../i
  * has one creation time, the next request has an offset. The API has no cursor by id that survives the deletion of a user.
  */
 export async function* paginate(
-  read: (page: ProviderPage) => Promise<readonly ProviderUser[]>,
+  read: (page: ProviderPage) => Promise<readonly ProviderEntry[]>,
   { since, limit }: { readonly since?: Date | undefined; readonly limit: number },
-): AsyncGenerator<readonly ProviderUser[]> {
+): AsyncGenerator<readonly ProviderEntry[]> {
   let createdAfter = since && since.getTime() - 1;
   let offset = 0;
-  let seen: readonly ProviderUser[] = [];
+  let seen: readonly ProviderEntry[] = [];
   for (;;) {
     const page = await read({ createdAfter, offset, limit });
     // Without this check, the pagination might not end.
@@ -36,4 +36,18 @@ export async function* paginate(
 
 /** Yields all users of the provider, or those that were created since a time, in pages of 500. Retries failing requests. */
 export const providerUsers = (retryOptions: RetryOptions, since?: Date) =>
-  paginate((page) => retry(retryOptions, () => listUsers(page)), { since, limit: MAX_USERS });
+  paginate((page) => retry(retryOptions, () => listPage('user', page)), { since, limit: MAX_PAGE });
+
+/**
+ * Yields all organizations of the provider in pages of 500. Retries failing requests. The API cannot start a list of organizations
+ * at a creation time, so the deletion of one during the run can hide another.
+ */
+export async function* providerOrganizations(
+  retryOptions: RetryOptions,
+): AsyncGenerator<readonly ProviderEntry[]> {
+  for (let offset = 0; ; offset += MAX_PAGE) {
+    const page = await retry(retryOptions, () => listPage('tenant', { offset, limit: MAX_PAGE }));
+    if (page.length > 0) yield page;
+    if (page.length < MAX_PAGE) return;
+  }
+}

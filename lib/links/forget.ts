@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { retry } from '../base/retry';
 import { uncache } from '../linking/id-cache';
-import { linkedUserIds } from '../linking/links';
+import { internalIdsOf, type Kind } from '../linking/links';
 import { database } from '../storage/database';
-import { allIdsOf, deleteLink, findLinks } from './rows';
+import { deleteLink } from './delete-link';
+import { allIdsOf, findLinks } from './rows';
 
 /**
  * Result of `forget`:
@@ -21,8 +22,8 @@ export type ForgetResult = 'forgotten' | 'referenced' | 'relinked' | 'uncertain'
 const LOOKUPS_END_MS = 9_000;
 
 /** Deletes the cache entries, with retries. Returns false if the store does not confirm the deletion. */
-const tryUncache = (identityProviderUserIds: readonly string[]): Promise<boolean> =>
-  retry({ seconds: 3 }, () => uncache('user', identityProviderUserIds)).then(
+const tryUncache = (kind: Kind, providerIds: readonly string[]): Promise<boolean> =>
+  retry({ seconds: 3 }, () => uncache(kind, providerIds)).then(
     () => true,
     () => false,
   );
@@ -42,19 +43,20 @@ const tryUncache = (identityProviderUserIds: readonly string[]): Promise<boolean
  * if `days` is 0, and after a concurrent registration if the database isolates by REPEATABLE READ.
  */
 export async function forget(
-  identityProviderUserId: string,
+  kind: Kind,
+  providerId: string,
   days: number,
   pause: () => Promise<unknown> = () => sleep(LOOKUPS_END_MS),
 ): Promise<ForgetResult> {
-  const links = await findLinks(identityProviderUserId);
-  if (!(await tryUncache([identityProviderUserId, ...links.flatMap(allIdsOf)])))
+  const links = await findLinks(kind, providerId);
+  if (!(await tryUncache(kind, [providerId, ...links.flatMap(allIdsOf)])))
     throw new Error('The cache does not respond. Nothing was deleted.');
-  const ids = await deleteLink(identityProviderUserId, days);
+  const ids = await deleteLink(kind, providerId, days);
   if (ids === 'referenced') return ids;
-  await tryUncache(ids);
+  await tryUncache(kind, ids);
   await pause();
-  if (!(await tryUncache(ids))) return 'uncertain';
-  const linked = await linkedUserIds(ids);
+  if (!(await tryUncache(kind, ids))) return 'uncertain';
+  const linked = await internalIdsOf(kind, ids);
   return linked.size === 0 ? 'forgotten' : 'relinked';
 }
 
@@ -62,9 +64,9 @@ export async function forget(
  * Deletes the row of a forgotten user from the table `forgotten_users`, so that any registration links the user. Returns false
  * if there is no such row or if it has expired.
  */
-export async function remember(identityProviderUserId: string): Promise<boolean> {
+export async function remember(kind: Kind, providerId: string): Promise<boolean> {
   const deleted = await database().$executeRaw`
     DELETE FROM public.forgotten_users
-    WHERE id_hash = public.forgotten_user_hash(${identityProviderUserId}) AND expires_at > now()`;
+    WHERE id_hash = public.forgotten_hash(${kind}, ${providerId}) AND expires_at > now()`;
   return deleted === 1;
 }

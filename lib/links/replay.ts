@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import * as z from 'zod/mini';
 import { describeError } from '../base/describe-error';
 import { type RetryOptions, retry } from '../base/retry';
-import type { ProviderUser } from '../idp/backend-api';
+import type { ProviderEntry } from '../idp/backend-api';
 import { pingDatabase } from '../storage/database';
 import type { EventHandlers } from '../webhook';
 
@@ -21,7 +21,7 @@ const Raw = z.object({ updated_at: z.int() });
  */
 export function createReplay(handle: EventHandlers[string], retryOptions: RetryOptions) {
   const run = randomUUID();
-  const attempt = async ({ id, raw }: ProviderUser): Promise<string | undefined> => {
+  const attempt = async ({ id, raw }: ProviderEntry): Promise<string | undefined> => {
     try {
       await handle(raw, { messageId: `replay:${run}:${id}`, occurredAt: Raw.parse(raw).updated_at });
       return undefined;
@@ -30,13 +30,13 @@ export function createReplay(handle: EventHandlers[string], retryOptions: RetryO
       return `The handler of user.updated threw (${describeError(error).name})`;
     }
   };
-  const replayOne = async (user: ProviderUser) => {
+  const replayOne = async (user: ProviderEntry) => {
     if ((await attempt(user)) === undefined) return [];
     await retry(retryOptions, () => pingDatabase(PING_MS));
     const reason = await attempt(user);
     return reason === undefined ? [] : [{ id: user.id, reason }];
   };
-  return async (users: readonly ProviderUser[]) => {
+  return async (users: readonly ProviderEntry[]) => {
     const failed: { readonly id: string; readonly reason: string }[] = [];
     for (let at = 0; at < users.length; at += CONCURRENCY)
       failed.push(...(await Promise.all(users.slice(at, at + CONCURRENCY).map(replayOne))).flat());

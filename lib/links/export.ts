@@ -7,8 +7,10 @@ import { deletionDueAt } from './pending-deletions';
 import { allIdsOf, type Link, Time } from './rows';
 
 /** The ids of a user. `userId` is undefined if the user is not linked (has no row in `users`). */
-export interface ExportedUser extends Omit<Link, 'userId'> {
+export interface ExportedUser {
   readonly userId: string | undefined;
+  readonly identityProviderUserId: string;
+  readonly previousIds: readonly { readonly identityProviderUserId: string; readonly expiresAt: Date }[];
 }
 
 /**
@@ -19,24 +21,35 @@ export type ExportUser = (user: ExportedUser) => Promise<Readonly<Record<string,
 
 const Subjects = z.array(z.object({ id: z.string(), appliedTime: Time, receivedAt: Time }));
 
-/** Returns all data of a user, and the result of `exportOwn`. Changes nothing. Rejects if some data cannot be read. */
-export async function exportUser(user: ExportedUser, exportOwn: ExportUser): Promise<object> {
-  const { userId = null, identityProviderUserId, previousIds } = user;
-  const cached = await readCachedId('user', identityProviderUserId);
+/**
+ * Returns all data of a user, and the result of `exportOwn`. `link` is the row of the user, if there is one. Changes nothing. Rejects
+ * if some data cannot be read.
+ */
+export async function exportUser(
+  providerId: string,
+  link: Link | undefined,
+  exportOwn: ExportUser,
+): Promise<object> {
+  const cached = await readCachedId('user', providerId);
   if (cached.outcome === 'error') throw new TransientError('The cache does not respond');
-  const forgotten = await forgottenUntil([identityProviderUserId]);
-  const until = forgotten.get(identityProviderUserId);
-  const ids = allIdsOf(user);
+  const forgotten = await forgottenUntil('user', [providerId]);
+  const until = forgotten.get(providerId);
+  const ids = link ? allIdsOf(link) : [providerId];
+  const userId = link?.internalId;
+  const previousIds = (link?.previousIds ?? []).map(({ providerId: identityProviderUserId, expiresAt }) => ({
+    identityProviderUserId,
+    expiresAt,
+  }));
   const subjects = await database().$queryRaw`
     SELECT id, applied_time::float8 AS "appliedTime", (extract(epoch FROM received_at) * 1000)::float8 AS "receivedAt"
-    FROM public.webhook_subjects WHERE id = ANY (${[...ids, userId]}::text[])`;
+    FROM public.webhook_subjects WHERE id = ANY (${[...ids, userId ?? null]}::text[])`;
   return {
-    link: { userId, identityProviderUserId },
+    link: { userId: userId ?? null, identityProviderUserId: providerId },
     previousIds,
     cachedUserId: cached.outcome === 'hit' ? cached.id : null,
     forgottenUntil: until === undefined ? null : new Date(until),
-    deletionDueAt: await deletionDueAt(ids),
+    deletionDueAt: await deletionDueAt('user', ids),
     webhookSubjects: Subjects.parse(subjects),
-    ownTables: await exportOwn(user),
+    ownTables: await exportOwn({ userId, identityProviderUserId: providerId, previousIds }),
   };
 }

@@ -1,7 +1,7 @@
 import { IdentityProviderUserId } from '../api/schemas';
 import { retryOnConflict } from '../base/conflict';
 import { type RetryOptions, retry } from '../base/retry';
-import { insertLinks, linkedUserIds } from '../linking/links';
+import { insertLinks, internalIdsOf } from '../linking/links';
 import type { EventHandlers } from '../webhook';
 import { providerUsers } from './paginate';
 import { createReplay } from './replay';
@@ -38,9 +38,9 @@ export async function linkMany(
   identityProviderUserIds: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   return retryOnConflict(async () => {
-    const existing = await linkedUserIds(identityProviderUserIds);
+    const existing = await internalIdsOf('user', identityProviderUserIds);
     const missing = identityProviderUserIds.filter((id) => !existing.has(id));
-    return missing.length === 0 ? new Map() : insertLinks(missing);
+    return missing.length === 0 ? new Map() : insertLinks('user', missing);
   });
 }
 
@@ -66,7 +66,7 @@ export async function* backfill({
     }
     const ids = users.flatMap(({ id }) => (reasons.has(id) ? [] : [id]));
     const inserted = dryRun ? undefined : await retry(retryOptions, () => linkMany(ids));
-    const { linked, forgotten } = await retry(retryOptions, () => lookUp(ids));
+    const { linked, forgotten } = await retry(retryOptions, () => lookUp('user', ids));
     const failed = replay ? await replay(users.filter(({ id }) => linked.get(id))) : [];
     for (const { id, reason } of failed) reasons.set(id, reason);
     yield users.map(({ id, createdAt }): BackfillResult => {

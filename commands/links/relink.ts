@@ -1,12 +1,14 @@
-import { createReadStream } from 'node:fs';
 import * as z from 'zod/mini';
 import { parseEnvironmentSubset, variables } from '#lib/base/env';
 import type { RetryOptions } from '#lib/base/retry';
-import { collisionOf, type RelinkResult, readJournal, relink, rollbackOf, runOf } from '#lib/users/relink';
-import { type CheckedMap, parseMap, REMEDIES, readExternalIds } from '#lib/users/relink-map';
-import { type ExitCode, safeMessage, shown, UsageError } from '../command';
+import type { Kind } from '#lib/linking/kinds';
+import { collisionOf, type RelinkResult, readJournal, relink, rollbackOf, runOf } from '#lib/links/relink';
+import { type CheckedMap, REMEDIES, readExternalIds } from '#lib/links/relink-map';
+import { type ExitCode, shown, UsageError } from '../command';
 import { showProgress } from '../progress';
 import { countResults } from './in-bulk';
+import { readMapFile } from './map-file';
+import { NOUNS } from './one-link';
 
 const VARIABLES = z.pick(variables, { DATABASE_URL: true, KV_REST_API_URL: true, KV_REST_API_TOKEN: true });
 const PROVIDER_VARIABLES = z.pick(variables, { IDP_SECRET_KEY: true, CLERK_API_URL: true });
@@ -20,28 +22,21 @@ interface Options {
   readonly retrySeconds: number;
 }
 
-async function readMapFile(path: string): Promise<CheckedMap> {
-  try {
-    return await parseMap(createReadStream(path));
-  } catch (error) {
-    throw new UsageError(`Cannot read ${path}. ${safeMessage(error)}`);
-  }
-}
-
 /**
  * Reads the map of old and new ids from a file, the provider or the journal of a run. The options must select exactly one of
  * these sources. Returns the map, and the id of the run that applies this map.
  */
 async function readSource(
+  kind: Kind,
   { map, externalId, rollback }: Options,
   retryOptions: RetryOptions,
 ): Promise<{ readonly source: CheckedMap; readonly run: string }> {
   if ([map !== undefined, externalId, rollback !== undefined].filter(Boolean).length !== 1)
-    throw new UsageError('Pass one of --map, --external-id and --rollback.');
+    throw new UsageError(`Pass one of --map, ${kind === 'user' ? '--external-id ' : ''}and --rollback.`);
   parseEnvironmentSubset(externalId ? z.extend(VARIABLES, PROVIDER_VARIABLES.shape) : VARIABLES);
   if (rollback !== undefined)
-    return { source: await readJournal(rollback, retryOptions), run: rollbackOf(rollback) };
-  const source = await (map === undefined ? readExternalIds(retryOptions) : readMapFile(map));
+    return { source: await readJournal(kind, rollback, retryOptions), run: rollbackOf(rollback) };
+  const source = await (map === undefined ? readExternalIds(retryOptions) : readMapFile(map, ['old', 'new']));
   return { source, run: runOf(source.lines) };
 }
 
@@ -50,16 +45,16 @@ const printCollision = ({ line, reason, oldId, newId }: RelinkResult) => {
   process.stdout.write(`line ${line}: ${reason}: ${shown(oldId)} -> ${shown(newId)}. ${remedy}.\n`);
 };
 
-/** `npm run users -- relink` */
-export async function relinkUsers(options: Options): Promise<ExitCode> {
-  const progress = showProgress('users', options.retrySeconds);
+/** `npm run users -- relink`, `npm run tenants -- relink` */
+export async function relinkLinks(kind: Kind, options: Options): Promise<ExitCode> {
+  const progress = showProgress(`${NOUNS[kind]}s`, options.retrySeconds);
   const { retryOptions } = progress;
-  const { source, run } = await readSource(options, retryOptions);
+  const { source, run } = await readSource(kind, options, retryOptions);
   const { lines, collisions } = source;
   const total = lines.length + collisions.length;
-  if (total === 0) throw new UsageError('There is no user to move.');
+  if (total === 0) throw new UsageError(`There is no ${NOUNS[kind]} to move.`);
   const relinkLines = (dryRun: boolean) =>
-    relink(lines, { run, days: options.windowDays, retryOptions, dryRun });
+    relink(lines, { kind, run, days: options.windowDays, retryOptions, dryRun });
   async function* check() {
     yield collisions.map(collisionOf);
     yield* relinkLines(true);
@@ -74,7 +69,7 @@ export async function relinkUsers(options: Options): Promise<ExitCode> {
   process.stdout.write(
     `${total} lines, ${count(moved)} ${moved}, ${count('already moved')} already moved, ${count('collision')} collisions\n`,
   );
-  if (isApplied) process.stdout.write(`To undo this: npm run users -- relink --rollback ${run}\n`);
+  if (isApplied) process.stdout.write(`To undo this: npm run ${kind}s -- relink --rollback ${run}\n`);
   else process.stdout.write('Nothing was changed.\n');
   if (!isComplete) process.stderr.write('Run the same command again.\n');
   return isComplete && count('collision') === 0 ? 0 : 1;

@@ -4,15 +4,17 @@ import { retryOnConflict } from '../base/conflict';
 import { type RetryOptions, retry } from '../base/retry';
 import { TransientError } from '../base/transient-error';
 import { uncache } from '../linking/id-cache';
-import { database, type Transaction } from '../storage/database';
+import { KINDS, type Kind } from '../linking/kinds';
+import { database, raw, type Transaction } from '../storage/database';
+import { TRANSACTION } from './delete-link';
 import { type CheckedMap, type Collision, type MapLine, REMEDIES } from './relink-map';
 import type { UserResult } from './result';
-import { TRANSACTION } from './rows';
 
 /** Number of users in one transaction. A transaction holds two advisory locks and one row lock for each of its users. */
 const BATCH = 200;
 
 export interface RelinkOptions {
+  readonly kind: Kind;
   /** Id of the run in the journal. */
   readonly run: string;
   /** Days for which the previous ids are accepted. */
@@ -38,16 +40,17 @@ export function runOf(lines: readonly MapLine[]): string {
 /** Returns the id of the run that rolls a run back. */
 export const rollbackOf = (run: string): string => digest(`rollback of ${run}`);
 
-/** Returns the map that undoes a run. It is empty if the run has no rows in `previous_ids`, which are its journal. */
-export async function readJournal(run: string, retryOptions: RetryOptions): Promise<CheckedMap> {
-  const rows = await retry(retryOptions, () =>
-    database().previousId.findMany({ where: { run }, orderBy: { identityProviderUserId: 'asc' } }),
+const Journal = z.array(z.object({ oldId: z.string(), newId: z.string() }));
+
+/** Returns the map that undoes a run. It is empty if the run has no rows in the table of previous ids, which is its journal. */
+export async function readJournal(kind: Kind, run: string, retryOptions: RetryOptions): Promise<CheckedMap> {
+  const { previousIds, column } = KINDS[kind];
+  const rows = await retry(
+    retryOptions,
+    () => database().$queryRaw`SELECT replaced_by AS "oldId", ${raw(column)} AS "newId"
+      FROM public.${raw(previousIds)} WHERE run = ${run} ORDER BY ${raw(column)}`,
   );
-  const lines = rows.map(({ replacedBy, identityProviderUserId }, index) => ({
-    line: index + 1,
-    oldId: replacedBy,
-    newId: identityProviderUserId,
-  }));
+  const lines = Journal.parse(rows).map((ids, index) => ({ ...ids, line: index + 1 }));
   return { lines, collisions: [] };
 }
 
@@ -71,58 +74,61 @@ export const collisionOf = ({ kind, ...line }: Collision): RelinkResult => ({
 
 /**
  * Returns the states of the lines. The SQL function `forgotten_until` takes a shared advisory lock for each id until the
- * transaction ends, and a deletion (lib/users/forget.ts) takes the exclusive one. The first statement therefore waits for the
+ * transaction ends, and a deletion (lib/links/forget.ts) takes the exclusive one. The first statement therefore waits for the
  * deletion of these users in flight, and the second statement sees the result. A later deletion waits for this transaction.
  */
-async function statesOf(transaction: Transaction, lines: readonly MapLine[]) {
+async function statesOf(transaction: Transaction, kind: Kind, lines: readonly MapLine[]) {
+  const { table, column, previousIds, owner, pendingDeletions } = KINDS[kind];
   const [oldIds, newIds] = [lines.map(({ oldId }) => oldId), lines.map(({ newId }) => newId)];
-  const found = await transaction.$queryRaw`
-    SELECT id FROM unnest(${[...oldIds, ...newIds]}::text[]) AS id WHERE public.forgotten_until(id, NULL) IS NOT NULL`;
+  const found = await transaction.$queryRaw`SELECT id FROM unnest(${[...oldIds, ...newIds]}::text[]) AS id
+    WHERE public.forgotten_until(${kind}, id, NULL) IS NOT NULL`;
   const forgotten = Forgotten.parse(found).map(({ id }) => id);
-  // `moved` is the user of the old id if an earlier run has moved the user. `taken` is the user of the new id, and `earlier`
-  // the user whose previous id is the new id.
+  // `moved` is the row of the old id if an earlier run has moved it. `taken` is the row of the new id, and `earlier` the row whose
+  // previous id is the new id.
   const rows = await transaction.$queryRaw`
     SELECT position::int, CASE
-        WHEN owner.id IS NULL AND moved.identity_provider_user_id = new_id THEN 'moved'
-        WHEN owner.id IS NULL AND moved.id IS NOT NULL THEN 'old id was moved to another id'
-        WHEN owner.id IS NULL AND old_id = ANY (${forgotten}::text[]) THEN 'old id is forgotten'
-        WHEN owner.id IS NULL THEN 'unknown old id'
+        WHEN present.id IS NULL AND moved.${raw(column)} = new_id THEN 'moved'
+        WHEN present.id IS NULL AND moved.id IS NOT NULL THEN 'old id was moved to another id'
+        WHEN present.id IS NULL AND old_id = ANY (${forgotten}::text[]) THEN 'old id is forgotten'
+        WHEN present.id IS NULL THEN 'unknown old id'
         WHEN pending.due_at IS NOT NULL THEN 'old id has a pending deletion'
         WHEN taken.id IS NOT NULL THEN 'new id is linked to another internal id'
         WHEN new_id = ANY (${forgotten}::text[]) THEN 'new id is forgotten'
-        WHEN earlier.user_id <> owner.id THEN 'new id is a previous id of another user'
+        WHEN earlier.${raw(owner)} <> present.id THEN 'new id is a previous id of another internal id'
         ELSE 'to move' END AS state
     FROM unnest(${oldIds}::text[], ${newIds}::text[]) WITH ORDINALITY AS line (old_id, new_id, position)
-    LEFT JOIN public.users owner ON owner.identity_provider_user_id = old_id
-    LEFT JOIN public.previous_ids previous ON previous.identity_provider_user_id = old_id
-    LEFT JOIN public.users moved ON moved.id = previous.user_id
-    LEFT JOIN public.users taken ON taken.identity_provider_user_id = new_id
-    LEFT JOIN public.previous_ids earlier ON earlier.identity_provider_user_id = new_id
-    LEFT JOIN public.pending_deletions pending ON pending.identity_provider_user_id = old_id`;
+    LEFT JOIN public.${raw(table)} present ON present.${raw(column)} = old_id
+    LEFT JOIN public.${raw(previousIds)} previous ON previous.${raw(column)} = old_id
+    LEFT JOIN public.${raw(table)} moved ON moved.id = previous.${raw(owner)}
+    LEFT JOIN public.${raw(table)} taken ON taken.${raw(column)} = new_id
+    LEFT JOIN public.${raw(previousIds)} earlier ON earlier.${raw(column)} = new_id
+    LEFT JOIN public.${raw(pendingDeletions)} pending ON pending.${raw(column)} = old_id`;
   const states = new Map(States.parse(rows).map(({ position, state }) => [position, state]));
   return lines.map((line, index) => ({ line, state: states.get(index + 1) ?? 'unknown old id' }));
 }
 
 /**
- * Gives users their new ids. If a run rolls back an earlier run, the new id is a previous id of the same user. Such a previous
- * id is deleted first, because an id cannot be a present and a previous id at once.
+ * Gives rows their new ids. If a run rolls back an earlier run, the new id is a previous id of the same row. Such a previous id is
+ * deleted first, because an id cannot be a present and a previous id at once.
  */
 async function move(
   transaction: Transaction,
   lines: readonly MapLine[],
-  { run, days }: RelinkOptions,
+  { kind, run, days }: RelinkOptions,
 ): Promise<void> {
+  const { table, column, previousIds, owner } = KINDS[kind];
   const [oldIds, newIds] = [lines.map(({ oldId }) => oldId), lines.map(({ newId }) => newId)];
-  await transaction.previousId.deleteMany({ where: { identityProviderUserId: { in: newIds } } });
+  await transaction.$executeRaw`
+    DELETE FROM public.${raw(previousIds)} WHERE ${raw(column)} = ANY (${newIds}::text[])`;
   const moved = await transaction.$executeRaw`
     WITH moved AS (
-      UPDATE public.users SET identity_provider_user_id = new_id
+      UPDATE public.${raw(table)} SET ${raw(column)} = new_id
       FROM unnest(${oldIds}::text[], ${newIds}::text[]) AS line (old_id, new_id)
-      WHERE identity_provider_user_id = old_id
+      WHERE ${raw(column)} = old_id
       RETURNING id, old_id, new_id)
-    INSERT INTO public.previous_ids (identity_provider_user_id, user_id, replaced_by, run, expires_at)
+    INSERT INTO public.${raw(previousIds)} (${raw(column)}, ${raw(owner)}, replaced_by, run, expires_at)
     SELECT old_id, id, new_id, ${run}, now() + ${days} * interval '1 day' FROM moved`;
-  if (moved !== lines.length) throw new TransientError('Another transaction has changed a user');
+  if (moved !== lines.length) throw new TransientError('Another transaction has changed a row');
 }
 
 /** Checks a batch and moves its users in one transaction. */
@@ -132,7 +138,7 @@ function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
       // The limit is below `deadlock_timeout` (1 s). In a deadlock, this transaction therefore fails, and not the transaction
       // of a request.
       await transaction.$executeRaw`SET LOCAL lock_timeout = '500ms'`;
-      const states = await statesOf(transaction, batch);
+      const states = await statesOf(transaction, options.kind, batch);
       const toMove = states.flatMap(({ line, state }) => (state === 'to move' ? [line] : []));
       if (!options.dryRun) await move(transaction, toMove, options);
       return states;
@@ -159,7 +165,8 @@ export async function* relink(
     const states = await retry(options.retryOptions, () => relinkBatch(batch, options));
     const moved = states.filter(({ state }) => !isCollision(state));
     const ids = moved.flatMap(({ line: { oldId, newId } }) => [oldId, newId]);
-    if (!options.dryRun && ids.length > 0) await retry(options.retryOptions, () => uncache('user', ids));
+    if (!options.dryRun && ids.length > 0)
+      await retry(options.retryOptions, () => uncache(options.kind, ids));
     yield states.map(({ line, state }): RelinkResult => {
       if (isCollision(state)) return collisionOf({ ...line, kind: state });
       const outcome = state === 'moved' ? 'already moved' : options.dryRun ? 'to move' : 'moved';

@@ -1,5 +1,6 @@
 import { vi } from 'vitest';
 import { variables } from '#lib/base/env';
+import type { Kind } from '#lib/linking/kinds';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { startProvider } from '../harness/identity-provider';
 import { startInProcess } from '../harness/in-process';
@@ -8,11 +9,12 @@ import { forgetModules } from './forget-modules';
 import { stopAfterAll } from './stop-after-all';
 
 /**
- * Runs `npm run users` in this process, which is faster than in a new process. Returns its output and exit code. Only one
- * command may run at a time, because it uses the arguments, the environment and the output streams of this process. Tests of
+ * Runs `npm run users` or `npm run tenants` in this process, which is faster than in a new process. Returns its output and exit
+ * code. Only one command may run at a time, because it uses the arguments, the environment and the output streams of this process. Tests of
  * process behaviour, such as signals, use `runCommand` of the harness.
  */
-export async function runUsersCommand(
+export async function runLinksCommand(
+  kind: Kind,
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
 ) {
@@ -30,8 +32,8 @@ export async function runUsersCommand(
     // As in a new process, the command gets its own database and cache clients.
     forgetModules();
     const { runProgram } = await import('../../commands/command');
-    const { createUsersProgram } = await import('../../commands/users/program');
-    await runProgram(createUsersProgram());
+    const { createLinksProgram } = await import('../../commands/links/program');
+    await runProgram(createLinksProgram(kind));
     await (await import('#lib/storage/database')).closeDatabase();
     return { exit: process.exitCode, ...written };
   } finally {
@@ -43,10 +45,10 @@ export async function runUsersCommand(
 }
 
 /**
- * Starts a database, a KV server and an identity provider for a test file. `users` runs a command such as
- * `npm run users -- show` with them.
+ * Starts a database, a KV server and an identity provider for a test file. `run` runs a command such as `npm run users -- show`
+ * with them.
  */
-export async function startUsersCommand() {
+export async function startLinksCommand() {
   const { database, kv } = await startInProcess();
   const provider = stopAfterAll(await startProvider());
   const environment = {
@@ -56,6 +58,6 @@ export async function startUsersCommand() {
     CLERK_API_URL: provider.url,
     ...kv.environment,
   };
-  const users = (...args: string[]) => runUsersCommand(args, environment);
-  return { database, kv, provider, environment, users };
+  const run = (kind: Kind, ...args: string[]) => runLinksCommand(kind, args, environment);
+  return { database, kv, provider, environment, run };
 }

@@ -1,0 +1,136 @@
+import { createInterface } from 'node:readline/promises';
+import * as z from 'zod/mini';
+import { InternalUserId } from '#lib/api/schemas';
+import { parseEnvironmentSubset, variables } from '#lib/base/env';
+import { retry } from '#lib/base/retry';
+import { setExternalId } from '#lib/idp/backend-api';
+import { readCachedId } from '#lib/linking/id-cache';
+import type { Kind } from '#lib/linking/kinds';
+import { forgottenUntil } from '#lib/linking/links';
+import { type ForgetResult, forget, remember } from '#lib/links/forget';
+import { type ForgetDueStep, forgetDue } from '#lib/links/forget-due';
+import { cancelDeletion, deletionDueAt } from '#lib/links/pending-deletions';
+import { allIdsOf, findLinks } from '#lib/links/rows';
+import { type ExitCode, safeMessage, shown, UsageError } from '../command';
+import { findAtProvider, linkOf, NOUNS, print, RETRY, VARIABLES } from './one-link';
+
+const FORGET_VARIABLES = z.extend(VARIABLES, z.pick(variables, { FORGOTTEN_USERS_DAYS: true }).shape);
+
+/** `npm run users -- remember`, `npm run tenants -- remember` */
+export async function rememberOne(kind: Kind, id: string): Promise<ExitCode> {
+  parseEnvironmentSubset(z.pick(variables, { DATABASE_URL: true }));
+  const ids = (await findLinks(kind, id)).map(allIdsOf).find((each) => each.includes(id));
+  const isCancelled = await cancelDeletion(kind, ids ?? [id]);
+  const isDeleted = await remember(kind, id);
+  if (isCancelled) print(`The pending deletion of this ${NOUNS[kind]} is cancelled.`);
+  if (isDeleted) print(`The entry is deleted. Any registration links this ${NOUNS[kind]} again.`);
+  if (isCancelled || isDeleted) return 0;
+  print('There is no entry for this id. Pass the id at the identity provider, not the internal id.');
+  return 1;
+}
+
+/** Returns one line for each result. docs/users.md explains them. */
+const forgetMessages = (noun: string): Readonly<Record<ForgetResult, string>> => ({
+  forgotten: `This ${noun} no longer has a row or a cached id.`,
+  referenced: `Nothing was deleted, because a foreign key of another table refers to this ${noun} (docs/users.md, "Forget a user").`,
+  relinked: `The row was deleted, but the ${noun} has been linked again. Delete it at the provider, wait a minute, and repeat this command.`,
+  uncertain:
+    'The row is deleted. The cache does not respond, so the cached id may exist until it expires. Repeat this command later.',
+});
+
+async function isConfirmed(kind: Kind): Promise<boolean> {
+  if (!process.stdin.isTTY) throw new UsageError('Not a terminal: pass --yes.');
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await terminal.question(`Delete this ${NOUNS[kind]}? This cannot be undone. (yes/no) `);
+  terminal.close();
+  return answer.trim() === 'yes';
+}
+
+/** Returns false if nothing in the database and the cache belongs to an id of the provider without a row. */
+async function hasEntry(kind: Kind, id: string): Promise<boolean> {
+  if ((await forgottenUntil(kind, [id])).size > 0 || (await deletionDueAt(kind, [id]))) return true;
+  return (await readCachedId(kind, id)).outcome !== 'miss';
+}
+
+/** Removes the internal id that `publish` has set as the `external_id`. Returns false if the provider does not do so. */
+async function removeExternalId(id: string): Promise<boolean> {
+  const failure = await retry(RETRY, () => setExternalId(id, null)).catch(safeMessage);
+  const isRemoved = failure === undefined || failure === 404;
+  print(
+    isRemoved
+      ? 'The external_id at the identity provider, which was the internal id, is removed.'
+      : `The external_id at the identity provider is still the internal id (${failure}). Remove it, or an adoption uses it again.`,
+  );
+  return isRemoved;
+}
+
+/** `npm run users -- forget`, `npm run tenants -- forget` */
+export async function forgetOne(
+  kind: Kind,
+  id: string,
+  { yes }: { readonly yes?: boolean },
+): Promise<ExitCode> {
+  const { FORGOTTEN_USERS_DAYS } = parseEnvironmentSubset(FORGET_VARIABLES);
+  const noun = NOUNS[kind];
+  const link = await linkOf(kind, id);
+  if (link === undefined && InternalUserId.safeParse(id).success)
+    throw new UsageError(`No ${noun} has this internal id. Pass the id at the identity provider.`);
+  // An earlier run may have deleted the row, and may have left a cached id or a pending deletion.
+  if (link === undefined && !(await hasEntry(kind, id))) {
+    print('Nothing was deleted, because there is neither a row nor an entry for this id.');
+    return 1;
+  }
+  const providerId = link?.providerId ?? id;
+  print(`internal id    ${link?.internalId ?? 'none: not linked'}`);
+  print(`provider's id  ${shown(providerId)}`);
+  const atProvider = await findAtProvider(kind, providerId);
+  print(
+    atProvider
+      ? `The identity provider still has this ${noun}. Delete it there first, unless you want a new internal id for it (docs/users.md).`
+      : `The identity provider has no such ${noun}. If it was deleted within the last minute, wait until the tokens have expired.`,
+  );
+  print(`FORGOTTEN_USERS_DAYS is ${FORGOTTEN_USERS_DAYS} for this command.`);
+  if (!yes && !(await isConfirmed(kind))) {
+    print('Nothing was deleted.');
+    return 1;
+  }
+  const result = await forget(kind, providerId, FORGOTTEN_USERS_DAYS);
+  print(forgetMessages(noun)[result]);
+  const isPublished = link !== undefined && atProvider?.externalId === link.internalId;
+  if (isPublished && result !== 'referenced' && !(await removeExternalId(providerId))) return 1;
+  if (result !== 'forgotten') return 1;
+  await cancelDeletion(kind, link ? allIdsOf(link) : [id]);
+  return 0;
+}
+
+/** Maps each result of a due deletion to its outcome and the reason. A `pending` deletion is repeated by a later run. */
+const DUE_OUTCOMES: Readonly<
+  Record<ForgetDueStep['result'], readonly ['forgotten' | 'kept' | 'pending', reason: string]>
+> = {
+  forgotten: ['forgotten', ''],
+  restored: ['kept', ', because the identity provider has this id again'],
+  moved: ['kept', ', because a relink has replaced this id with another one'],
+  referenced: ['pending', ', because a foreign key of another table refers to the row'],
+  relinked: ['pending', ', because the id has been linked again'],
+  uncertain: ['pending', ', because the cache does not respond'],
+  failed: ['pending', ', because of an error'],
+};
+
+/**
+ * `npm run users -- due`, `npm run tenants -- due`. Prints a receipt for each id, which contains the internal id but not the
+ * provider's id: only the first digits of its hash, as stored in `forgotten_users`.
+ */
+export async function forgetAllDue(kind: Kind): Promise<ExitCode> {
+  const { FORGOTTEN_USERS_DAYS } = parseEnvironmentSubset(FORGET_VARIABLES);
+  const figures = { forgotten: 0, kept: 0, pending: 0 };
+  for await (const step of forgetDue(kind, FORGOTTEN_USERS_DAYS, { seconds: 30 })) {
+    const [outcome, reason] = DUE_OUTCOMES[step.result];
+    const cause = step.result === 'failed' ? `: ${safeMessage(step.error)}` : '';
+    const ids = `${step.idHash} (${step.internalId ?? 'not linked'})`;
+    print(`${new Date().toISOString()} ${ids} ${outcome}${reason}${cause}`);
+    figures[outcome] += 1;
+  }
+  const { forgotten, kept, pending } = figures;
+  print(`${forgotten + kept + pending} due, ${forgotten} forgotten, ${kept} kept, ${pending} pending`);
+  return pending === 0 ? 0 : 1;
+}

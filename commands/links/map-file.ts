@@ -1,0 +1,12 @@
+import { createReadStream } from 'node:fs';
+import { type CheckedMap, parseMap } from '#lib/links/relink-map';
+import { safeMessage, UsageError } from '../command';
+
+/** Reads a CSV file with two columns of these names. Throws a UsageError if the file cannot be read. */
+export async function readMapFile(path: string, names: readonly [string, string]): Promise<CheckedMap> {
+  try {
+    return await parseMap(createReadStream(path), names);
+  } catch (error) {
+    throw new UsageError(`Cannot read ${path}. ${safeMessage(error)}`);
+  }
+}

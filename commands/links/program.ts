@@ -1,0 +1,184 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { isIdentityProviderUserId } from '#lib/api/input';
+import { KINDS, type Kind } from '#lib/linking/kinds';
+import { createProgram, type ExitCode } from '../command';
+import { forgetAllDue, forgetOne, rememberOne } from './deletion';
+import { adoptTenants, adoptUsers, backfillUsers, checkLinks, publishUsers } from './in-bulk';
+import { exportOne, NOUNS, showOne } from './one-link';
+import { relinkLinks } from './relink';
+
+function parseDate(since: string): Date {
+  const date = new Date(since);
+  if (!/^\d{4}-\d\d-\d\d/.test(since) || Number.isNaN(date.getTime()))
+    throw new InvalidArgumentError('Pass a date, such as 2026-11-01 or 2026-11-01T08:00:00Z.');
+  return date;
+}
+
+const parseWholeNumber = (pattern: RegExp, range: string) => (value: string) => {
+  if (!pattern.test(value)) throw new InvalidArgumentError(`Pass a whole number from ${range}.`);
+  return Number(value);
+};
+
+function parseId(id: string): string {
+  if (!isIdentityProviderUserId(id)) throw new InvalidArgumentError('Invalid id.');
+  return id;
+}
+
+const EITHER_ID = 'the internal id or the id at the identity provider';
+const withRetries = (command: Command) =>
+  command.option(
+    '--retry-seconds <seconds>',
+    'retries failing requests and statements, with pauses of this length in total',
+    parseWholeNumber(/^\d{1,6}$/, '0 to 999999'),
+    120,
+  );
+
+type Add = <T extends unknown[]>(
+  command: Command,
+  needs: string,
+  run: (...args: T) => Promise<ExitCode>,
+) => void;
+
+/** Adds the commands that both kinds have. */
+function addCommands(program: Command, kind: Kind, add: Add): void {
+  const noun = NOUNS[kind];
+  const { table, previousIds, pendingDeletions } = KINDS[kind];
+  const needsAll = `Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${table}, forgotten_users and ${pendingDeletions}.`;
+  add(
+    withRetries(program.command('check'))
+      .description(
+        `Compares the ${noun}s of the provider with the rows of the table ${table}. Changes nothing.`,
+      )
+      .option('--ids', 'prints every id that is a difference'),
+    'Needs IDP_SECRET_KEY and DATABASE_URL. Exits with 1 if there is a difference.',
+    (options: Parameters<typeof checkLinks>[1]) => checkLinks(kind, options),
+  );
+  add(
+    program
+      .command('show')
+      .description(`Shows the link and the cache entry of one ${noun}, and whether the provider has it.`)
+      .argument('<id>', EITHER_ID, parseId),
+    `Needs IDP_SECRET_KEY, DATABASE_URL, KV_REST_API_URL and KV_REST_API_TOKEN. Exits with 1 if the ${noun} is not linked.`,
+    (id: string) => showOne(kind, id),
+  );
+  add(
+    program
+      .command('forget')
+      .description(
+        `Deletes the cache entry and the row of one ${noun}, and the rows that refer to the row by ON DELETE CASCADE. For the next FORGOTTEN_USERS_DAYS days (default 30), ${kind === 'user' ? 'only a session token that is issued after the deletion links the user again' : 'its requests get a 403'}.`,
+      )
+      .argument('<id>', EITHER_ID, parseId)
+      .option('--yes', 'does not ask for confirmation'),
+    `${needsAll} Exits with 1 if the ${noun} does not exist, is not deleted, linked again or uncertain.`,
+    (id: string, options: { readonly yes?: boolean }) => forgetOne(kind, id, options),
+  );
+  add(
+    program
+      .command('due')
+      .description(
+        `Forgets all ${noun}s whose deletion was scheduled by an event and is now due, unless the provider has the ${noun} again. Prints a receipt for each.`,
+      ),
+    `${needsAll} Exits with 1 if a deletion is still pending.`,
+    () => forgetAllDue(kind),
+  );
+  add(
+    program
+      .command('remember')
+      .description(`Lets any registration link a forgotten ${noun} again. Cancels a pending deletion.`)
+      .argument('<id>', 'the id at the identity provider', parseId),
+    `Needs a DATABASE_URL whose role may write the tables forgotten_users and ${pendingDeletions}. Exits with 1 if there is nothing to do.`,
+    (id: string) => rememberOne(kind, id),
+  );
+  const relink = withRetries(program.command('relink'))
+    .description(
+      `Links ${noun}s to their new ids at the identity provider, for example after a move to another instance. Each keeps the internal id. Changes nothing if a line of the map cannot be applied (a collision). After an interruption, run the same command again.`,
+    )
+    .option('--map <file>', `CSV file with a line old,new for each ${noun}`)
+    .option('--rollback <run>', 'undoes the run with this id, which the run printed')
+    .option('--dry-run', 'only checks the lines')
+    .option(
+      '--window-days <days>',
+      'number of days for which the service accepts the previous ids',
+      parseWholeNumber(/^[1-9]\d{0,2}$/, '1 to 999'),
+      30,
+    );
+  if (kind === 'user')
+    relink.option(
+      '--external-id',
+      'reads the map from the provider: the external_id of a user is the old id. Needs IDP_SECRET_KEY',
+      false,
+    );
+  add(
+    relink,
+    `Needs KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${table} and ${previousIds}. Exits with 1 if there are collisions or the run stopped early.`,
+    (options: Parameters<typeof relinkLinks>[1]) => relinkLinks(kind, options),
+  );
+}
+
+/** Adds the commands for users alone, which read every user of the provider or all data of one. */
+function addUserCommands(program: Command, add: Add): void {
+  add(
+    withRetries(program.command('backfill'))
+      .description('Links every unlinked user of the identity provider. Can be repeated.')
+      .option('--since <date>', 'only users that were created since this time', parseDate)
+      .option('--replay', 'also passes each linked user to the handler of user.updated in events/index.ts')
+      .option('--dry-run', 'only counts'),
+    'Needs IDP_SECRET_KEY and DATABASE_URL. Exits with 1 if a user failed or the run stopped early.',
+    backfillUsers,
+  );
+  add(
+    withRetries(program.command('adopt'))
+      .description(
+        'Links each unlinked user whose external_id at the identity provider is a UUID in lower case to this UUID as the internal id. Never changes a link. Can be repeated.',
+      )
+      .option('--dry-run', 'only counts'),
+    'Needs IDP_SECRET_KEY and DATABASE_URL. Exits with 1 if a user could not be adopted or the run stopped early.',
+    adoptUsers,
+  );
+  add(
+    withRetries(program.command('publish'))
+      .description(
+        'Sets the external_id of each linked user at the identity provider to the internal id, if it is empty or a previous id of the user. Another value that the list of users contains is kept. Can be repeated.',
+      )
+      .option('--dry-run', 'only counts'),
+    'Needs IDP_SECRET_KEY and DATABASE_URL. Exits with 1 if a value was kept, an update failed or the run stopped early.',
+    publishUsers,
+  );
+  add(
+    program
+      .command('export')
+      .description('Prints all data of one user as JSON, with the rows that events/export-user.ts returns.')
+      .argument('<id>', EITHER_ID, parseId),
+    'Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may read all tables. Exits with 1 if the user is not linked.',
+    exportOne,
+  );
+}
+
+/** Creates the command-line interface of `npm run users` or `npm run tenants`. */
+export function createLinksProgram(kind: Kind): Command {
+  const noun = NOUNS[kind];
+  const program = createProgram(
+    `${kind}s`,
+    `Commands for the ${noun}s of the identity provider (docs/users.md).`,
+  );
+  program.addHelpText('after', '\nThe exit code is 0 for success, 1 for a failure, 2 for invalid arguments.');
+  const add: Add = (command, needs, run) => {
+    command.addHelpText('after', `\n${needs}`).action(async (...args: Parameters<typeof run>) => {
+      process.exitCode = await run(...args);
+    });
+  };
+  if (kind === 'user') addUserCommands(program, add);
+  else
+    add(
+      withRetries(program.command('adopt'))
+        .description(
+          'Links organizations that have no tenant to the internal ids of a map. Never changes a link. Can be repeated.',
+        )
+        .requiredOption('--map <file>', 'CSV file with a line organization,id for each organization')
+        .option('--dry-run', 'only counts'),
+      'Needs a DATABASE_URL whose role may write the tables tenants and forgotten_users. Exits with 1 if an organization could not be adopted or the run stopped early.',
+      adoptTenants,
+    );
+  addCommands(program, kind, add);
+  return program;
+}

@@ -1,0 +1,19 @@
+import * as z from 'zod/mini';
+import { IdentityProviderUserId } from '#lib/api/schemas';
+import { defineEvent } from '#lib/events';
+import { blockCachedId } from '#lib/linking/id-cache';
+import { scheduleDeletion } from '#lib/links/pending-deletions';
+
+/** Holding period in hours. Until it ends, an operator can cancel the deletion of an organization. */
+const HOURS = 24;
+
+/**
+ * Handler for `organization.deleted`, the event that an organization was deleted at the identity provider. From then on, its
+ * requests get a 403. After the holding period, `npm run tenants -- due` deletes the tenant (docs/users.md). The handler runs only
+ * if events/index.ts contains it.
+ */
+export const forgetDeletedOrganization = defineEvent(
+  z.object({ id: IdentityProviderUserId }),
+  ({ id }, { transaction }) => scheduleDeletion('tenant', transaction, id, HOURS),
+  ({ id }) => blockCachedId('tenant', id),
+);

@@ -1,0 +1,165 @@
+import * as z from 'zod/mini';
+import { isIdentityProviderUserId } from '../api/input';
+import { InternalUserId } from '../api/schemas';
+import { retryOnConflict } from '../base/conflict';
+import { type RetryOptions, retry } from '../base/retry';
+import { setExternalId } from '../idp/backend-api';
+import { KINDS, type Kind } from '../linking/kinds';
+import { forgottenUntil } from '../linking/links';
+import { database, raw } from '../storage/database';
+import { TRANSACTION } from './delete-link';
+import { providerUsers } from './paginate';
+import type { UserResult } from './result';
+import { lookUp } from './rows';
+
+// A team can set the `external_id` of a user at the provider. A request never depends on it.
+
+const Ids = z.array(z.object({ id: z.string() }));
+
+/** The UUIDs without and with all bits (RFC 9562, 5.9 and 5.10), which stand for no id. */
+const RESERVED = /^(?:0{8}-(?:0{4}-){3}0{12}|f{8}-(?:f{4}-){3}f{12})$/;
+
+/** Returns true for a UUID in lower case that can be an internal id. */
+const isUsable = (id: string): boolean => InternalUserId.safeParse(id).success && !RESERVED.test(id);
+
+/** A user with its `external_id`, or an organization with the internal id that an operator gives it. */
+export interface Adoption {
+  readonly id: string;
+  readonly externalId?: string | null | undefined;
+}
+
+/**
+ * Reads the links of users or organizations. An expired previous id counts as forgotten. An organization whose tenant was forgotten
+ * does not, unless its deletion is pending, because an operator who adopts it names it.
+ */
+async function readLinks(kind: Kind, entries: readonly Adoption[]) {
+  const ids = entries.map(({ id }) => id).filter(isIdentityProviderUserId);
+  const { column, pendingDeletions } = KINDS[kind];
+  const { linked, forgotten } = await lookUp(kind, ids);
+  const pending = await database().$queryRaw`SELECT ${raw(column)} AS id FROM public.${raw(pendingDeletions)}
+    WHERE ${raw(column)} = ANY (${ids}::text[])`;
+  const lost = kind === 'user' ? forgotten : new Set(Ids.parse(pending).map(({ id }) => id));
+  const usable = entries.flatMap(({ externalId }) => externalId ?? []).filter(isUsable);
+  const former = kind === 'user' ? await forgottenUntil(kind, usable) : new Map();
+  return entries.map(({ id, externalId }) => ({
+    id,
+    externalId: externalId ?? '',
+    /** True if `externalId` is the internal id of a forgotten user. */
+    isFormerId: former.has(externalId ?? ''),
+    internalId: linked.get(id) ?? undefined,
+    isForgotten: linked.get(id) === null || lost.has(id),
+  }));
+}
+
+/** Returns the results of a dry run. */
+async function planAdoption(kind: Kind, entries: readonly Adoption[]): Promise<UserResult[]> {
+  const uuids = entries.flatMap(({ externalId }) => externalId ?? []).filter(isUsable);
+  const found = await database().$queryRaw`
+    SELECT id FROM public.${raw(KINDS[kind].table)} WHERE id = ANY (${uuids}::uuid[])`;
+  const taken = new Set(Ids.parse(found).map(({ id }) => id));
+  const [noun, given] = kind === 'user' ? ['user', 'external_id'] : ['organization', 'the id'];
+  return (await readLinks(kind, entries)).map(({ id, externalId, isFormerId, internalId, isForgotten }) => {
+    const reject = (reason: string) => ({ id, outcome: 'not adopted', reason });
+    const isUuid = uuids.includes(externalId);
+    if (isForgotten && kind === 'user') return { id, outcome: 'forgotten' };
+    if (isForgotten) return reject('its deletion is pending, or it is a previous id after its window');
+    if (internalId !== undefined) {
+      if (!isUuid || internalId === externalId) return { id, outcome: 'already linked' };
+      const remedy = kind === 'user' ? '' : ': forget it, and adopt it again';
+      return reject(`the ${noun} is linked to another internal id${remedy}`);
+    }
+    if (externalId === '') return { id, outcome: 'without external_id' };
+    if (RESERVED.test(externalId)) return reject(`${given} is a UUID without or with all bits`);
+    if (!isUuid) return reject(`${given} is not a UUID in lower case`);
+    if (isFormerId) return reject(`${given} is the internal id of a forgotten user`);
+    if (taken.has(externalId)) return reject(`${given} is the internal id of another ${noun}`);
+    return isIdentityProviderUserId(id) ? { id, outcome: 'to adopt' } : reject('the service rejects this id');
+  });
+}
+
+/** Adopts entries, and plans again for those that a concurrent transaction has linked or forgotten in the meantime. */
+async function adoptAll(kind: Kind, entries: readonly Adoption[]): Promise<UserResult[]> {
+  const results = await planAdoption(kind, entries);
+  const toAdopt = new Set(results.flatMap(({ id, outcome }) => (outcome === 'to adopt' ? [id] : [])));
+  const links = entries.filter(({ id }) => toAdopt.has(id));
+  if (links.length === 0) return results;
+  const ids = links.map(({ id }) => id);
+  const { table, column } = KINDS[kind];
+  const inserted = await database().$transaction(async (transaction) => {
+    if (kind === 'tenant')
+      await transaction.$executeRaw`DELETE FROM public.forgotten_users
+        WHERE id_hash IN (SELECT public.forgotten_hash(${kind}, id) FROM unnest(${ids}::text[]) AS id)`;
+    // The statement has no conflict target, because the internal id can be taken too.
+    return transaction.$queryRaw`INSERT INTO public.${raw(table)} (id, ${raw(column)})
+      SELECT id, provider_id FROM unnest(${links.map(({ externalId }) => externalId)}::uuid[],
+                                         ${ids}::text[]) AS link (id, provider_id)
+      WHERE public.forgotten_until(${kind}, provider_id, NULL) IS NULL
+        AND (${kind} <> 'user' OR public.forgotten_until(${kind}, id::text, NULL) IS NULL)
+      ON CONFLICT DO NOTHING RETURNING ${raw(column)} AS id`;
+  }, TRANSACTION);
+  const adopted = new Set(Ids.parse(inserted).map(({ id }) => id));
+  const others =
+    adopted.size === ids.length
+      ? []
+      : await adoptAll(
+          kind,
+          links.filter(({ id }) => !adopted.has(id)),
+        );
+  return [
+    ...results.filter(({ id }) => !toAdopt.has(id)),
+    ...[...adopted].map((id) => ({ id, outcome: 'adopted' })),
+    ...others,
+  ];
+}
+
+/**
+ * Links each entry without a link to its `externalId`, if this is a UUID in lower case, as the internal id: users with their
+ * `external_id` at the provider, organizations with the id that an operator gives them. Never changes a link, so a run can be
+ * repeated, also during live traffic. Yields the results of each page after the commit.
+ *
+ * Throws if the provider or the database rejects a request, or fails for longer than `retryOptions.seconds`.
+ */
+export async function* adopt(
+  kind: Kind,
+  pages: AsyncIterable<readonly Adoption[]> | Iterable<readonly Adoption[]>,
+  retryOptions: RetryOptions,
+  dryRun = false,
+): AsyncGenerator<UserResult[]> {
+  const adoptPage = dryRun ? planAdoption : adoptAll;
+  for await (const entries of pages)
+    yield await retry(retryOptions, () => retryOnConflict(() => adoptPage(kind, entries)));
+}
+
+/** Maximum number of updates in flight. */
+const PARALLEL = 5;
+
+/**
+ * Sets the `external_id` of each linked user to the internal id, if it is empty, a previous id of the same user or the internal id
+ * of a forgotten user. Keeps any other value that the list of users has. The API has no conditional update, so a value that was set since then is replaced.
+ * Yields the results of up to five users after their updates. A run can be repeated.
+ *
+ * Throws the errors of `adopt`. A user whom the provider rejects is a result.
+ */
+export async function* publish(retryOptions: RetryOptions, dryRun = false): AsyncGenerator<UserResult[]> {
+  for await (const users of providerUsers(retryOptions)) {
+    const links = await retry(retryOptions, () => readLinks('user', users));
+    const values = links.map(({ externalId }) => externalId).filter(isIdentityProviderUserId);
+    const rows = await retry(retryOptions, () =>
+      database().previousId.findMany({ where: { identityProviderUserId: { in: values } } }),
+    );
+    const ownerOf = new Map(rows.map((row) => [row.identityProviderUserId, row.userId]));
+    const publishOne = async (link: (typeof links)[number]) => {
+      const { id, externalId, isFormerId, internalId: userId, isForgotten } = link;
+      if (userId === undefined) return { id, outcome: isForgotten ? 'forgotten' : 'not linked' };
+      if (externalId === userId) return { id, outcome: 'already published' };
+      if (externalId !== '' && !isFormerId && ownerOf.get(externalId) !== userId)
+        return { id, outcome: 'kept', reason: 'external_id has another value' };
+      if (dryRun) return { id, outcome: 'to publish' };
+      const status = await retry(retryOptions, () => setExternalId(id, userId));
+      if (status === undefined) return { id, outcome: 'published' };
+      return { id, outcome: 'failed', reason: `the identity provider responds with status ${status}` };
+    };
+    for (let at = 0; at < links.length; at += PARALLEL)
+      yield await Promise.all(links.slice(at, at + PARALLEL).map(publishOne));
+  }
+}

@@ -1,0 +1,76 @@
+import * as z from 'zod/mini';
+import { KINDS, type Kind } from '../linking/kinds';
+import { forgottenUntil, internalIdsOf } from '../linking/links';
+import { database, raw, sql } from '../storage/database';
+
+/**
+ * Schema of a time that a statement selects in milliseconds since 1970. For a `timestamptz`, @prisma/adapter-pg 7.10 returns
+ * another time if the time zone of the session is not UTC.
+ */
+export const Time = z.pipe(
+  z.number(),
+  z.transform((milliseconds) => new Date(milliseconds)),
+);
+
+const Links = z.array(
+  z.object({
+    internalId: z.string(),
+    providerId: z.string(),
+    previousIds: z.array(z.object({ providerId: z.string(), expiresAt: Time })),
+  }),
+);
+
+/**
+ * A row of a kind's table, and the rows of its previous ids. A relink replaced these former ids at the identity provider. The
+ * service accepts each until `expiresAt`.
+ */
+export type Link = Readonly<z.infer<typeof Links>[number]>;
+
+/** Returns up to `limit` links that match the condition, sorted by internal id. */
+async function readLinks(kind: Kind, condition: ReturnType<typeof sql>, limit: number): Promise<Link[]> {
+  const { table, column, previousIds, owner } = KINDS[kind];
+  const rows = await database().$queryRaw`
+    SELECT id AS "internalId", ${raw(column)} AS "providerId", coalesce((
+        SELECT json_agg(json_build_object('providerId', previous.${raw(column)},
+                                          'expiresAt', extract(epoch FROM expires_at) * 1000) ORDER BY expires_at DESC)
+        FROM public.${raw(previousIds)} AS previous WHERE ${raw(owner)} = linked.id), '[]') AS "previousIds"
+    FROM public.${raw(table)} AS linked WHERE ${condition} ORDER BY id LIMIT ${limit}`;
+  return Links.parse(rows);
+}
+
+/** Returns all ids of a user or tenant at the identity provider, the present one first. */
+export const allIdsOf = ({ providerId, previousIds }: Omit<Link, 'internalId'>): string[] => [
+  providerId,
+  ...previousIds.map((previous) => previous.providerId),
+];
+
+/** Returns the internal ids of the ids that are linked (see `internalIdsOf`), and which of the other ids are forgotten. */
+export async function lookUp(kind: Kind, providerIds: readonly string[]) {
+  const linked = await internalIdsOf(kind, providerIds);
+  const forgotten = await forgottenUntil(
+    kind,
+    providerIds.filter((id) => !linked.has(id)),
+  );
+  return { linked, forgotten };
+}
+
+/** Returns up to `limit` rows after the row of `internalId` or, if it is undefined, from the start. Sorts by internal id. */
+export const linksAfter = (kind: Kind, internalId: string | undefined, limit: number): Promise<Link[]> =>
+  readLinks(kind, internalId === undefined ? sql`true` : sql`id > ${internalId}::uuid`, limit);
+
+/**
+ * Returns the rows with this internal id, or with this present or previous id of the provider. There are two rows if the id is the
+ * internal id of one row and the provider's id of another.
+ */
+export async function findLinks(kind: Kind, eitherId: string): Promise<Link[]> {
+  const { table, column, previousIds, owner } = KINDS[kind];
+  const internalId = z.guid().safeParse(eitherId).data ?? null;
+  return readLinks(
+    kind,
+    sql`id IN (
+      SELECT id FROM public.${raw(table)} WHERE ${raw(column)} = ${eitherId}
+      UNION SELECT ${raw(owner)} FROM public.${raw(previousIds)} WHERE ${raw(column)} = ${eitherId}
+      UNION SELECT ${internalId}::uuid)`,
+    2,
+  );
+}

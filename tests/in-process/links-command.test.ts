@@ -1,0 +1,203 @@
+import { readFileSync } from 'node:fs';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { KINDS, type Kind } from '#lib/linking/kinds';
+import { cacheKey } from '../harness/dependencies/kv';
+import { runLinksCommand, startLinksCommand } from '../vitest/run-links-command';
+
+// Tests of the commands for one user or organization, and of `due`. tests/in-process/forgotten.test.ts checks that a forgotten user
+// is not linked again, and tests/in-process/pending-deletions.test.ts which deletions are due.
+
+/** Lengths of the pauses in milliseconds. The mock shortens each pause to at most a millisecond. */
+const { pauses } = vi.hoisted(() => ({ pauses: Array.of<number | undefined>() }));
+vi.mock('node:timers/promises', async (original) => {
+  const timers = await original<typeof import('node:timers/promises')>();
+  const setTimeout = (milliseconds?: number) => {
+    pauses.push(milliseconds);
+    return timers.setTimeout(1);
+  };
+  return { ...timers, setTimeout };
+});
+
+const { database, kv, provider, environment, run } = await startLinksCommand();
+const { pool } = database;
+const { id: createdBy } = provider.createUser({ email: 'owner@private.example' });
+
+/** Creates a user or an organization at the provider that is linked and has a cached id. Returns both ids. */
+async function signUp(kind: Kind, name: string) {
+  const email = `${name}@private.example`;
+  const isUser = kind === 'user';
+  const { id } = isUser ? provider.createUser({ email }) : provider.createOrganization({ name, createdBy });
+  await database.of(kind).link(id);
+  const [internalId = ''] = await database.of(kind).idsOf(id);
+  await kv.cacheId(id, internalId, kind);
+  return { id, internalId };
+}
+
+afterEach(() => pool.query('TRUNCATE pending_deletions, pending_tenant_deletions').then(() => undefined));
+
+describe.each([
+  ['user', 'user'],
+  ['tenant', 'organization'],
+] as const)('npm run %ss', (kind, noun) => {
+  const { column, pendingDeletions, previousIds, table } = KINDS[kind];
+  const { idsOf, link } = database.of(kind);
+  const command = (...args: string[]) => run(kind, ...args);
+  /** Stores a pending deletion, as the handlers in events/ do. */
+  const scheduleDeletion = (id: string, due: string) =>
+    pool.query(`INSERT INTO ${pendingDeletions} VALUES ($1, ${due})`, [id]);
+  const pending = async () =>
+    (await pool.query(`SELECT ${column} AS id FROM ${pendingDeletions} ORDER BY 1`)).rows.map(({ id }) => id);
+
+  test('The show command finds a user or tenant by either id', async () => {
+    const { id } = await signUp(kind, 'shown');
+    const internalId = '019a0000-0000-7000-8000-000000000001';
+    await pool.query(`UPDATE ${table} SET id = $1 WHERE ${column} = $2`, [internalId, id]);
+    await kv.cacheId(id, internalId, kind);
+    const { exit, stdout } = await command('show', internalId);
+    expect(exit).toBe(0);
+    expect(stdout).toMatch(
+      new RegExp(
+        `^internal id +${internalId}\nlinked +20\\S+Z\nprovider's id +${id}\ncache +contains the internal id\nprovider +has this ${noun}, created at 20\\S+Z\n$`,
+      ),
+    );
+    expect((await command('show', id)).stdout).toBe(stdout);
+  });
+
+  test('The show command reports an id without a row as not linked, and marks its cached id as a mismatch', async () => {
+    await kv.cacheId('id_unknown', '019a0000-0000-7000-8000-000000000000', kind);
+    const { exit, stdout } = await command('show', 'id_unknown');
+    expect(exit).toBe(1);
+    expect(stdout).toMatch(
+      new RegExp(
+        `internal id +none.*\n.*\ncache +CONTAINS AN ID, BUT THE ${noun.toUpperCase()} IS NOT LINKED: 019a\\S+\nprovider +has no such ${noun}\n$`,
+        's',
+      ),
+    );
+  });
+
+  test('The forget command deletes the row and the cached id, and the remember command the entry of the forgotten id', async () => {
+    const { id } = await signUp(kind, 'forgotten');
+    pauses.length = 0;
+    const { exit, stdout } = await command('forget', id, '--yes');
+    expect([exit, pauses]).toEqual([0, [9_000]]);
+    expect(stdout).toContain(`provider still has this ${noun}`);
+    expect(stdout).toMatch(new RegExp(`This ${noun} no longer has a row or a cached id\\.\n$`));
+    expect(stdout).not.toContain('@');
+    expect([await idsOf(id), await kv.cachedId(id, kind)]).toEqual([[], null]);
+    expect(await command('show', id)).toMatchObject({
+      exit: 1,
+      stdout: expect.stringMatching(/\nforgotten +until 20\S+Z\n/),
+    });
+    expect(await command('remember', id)).toMatchObject({ exit: 0 });
+    expect((await command('show', id)).stdout).not.toContain('forgotten');
+  });
+
+  test('The show, remember and forget commands find a pending deletion by any id of the user or tenant', async () => {
+    const oldId = 'id_before_a_relink';
+    const { id, internalId } = await signUp(kind, 'relinked');
+    const previous = `INSERT INTO ${previousIds} VALUES ($1, $2, $3, 'run', now() + interval '1 day')`;
+    await pool.query(previous, [oldId, internalId, id]);
+    await scheduleDeletion(oldId, `'2099-01-01Z'`);
+    for (const name of kind === 'user' ? ['show', 'export'] : ['show'])
+      expect((await command(name, id)).stdout).toContain('2099-01-01T00:00:00.000Z');
+    expect(await command('remember', id)).toMatchObject({
+      exit: 0,
+      stdout: `The pending deletion of this ${noun} is cancelled.\n`,
+    });
+    expect(await pending()).toEqual([]);
+    await scheduleDeletion(oldId, `'2099-01-01Z'`);
+    expect(await command('forget', id, '--yes')).toMatchObject({ exit: 0 });
+    expect(await pending()).toEqual([]);
+  });
+
+  test('The forget command of an id without a row and without an entry exits with 1 and stores nothing', async () => {
+    expect(await command('forget', 'id_unused', '--yes')).toMatchObject({
+      exit: 1,
+      stdout: 'Nothing was deleted, because there is neither a row nor an entry for this id.\n',
+    });
+    expect(await command('show', 'id_unused')).toMatchObject({
+      stdout: expect.not.stringContaining('forgotten'),
+    });
+  });
+
+  test('The forget command deletes nothing without a confirmation, with invalid arguments or an ambiguous id, or if the cache does not respond', async () => {
+    const { id, internalId } = await signUp(kind, 'staying');
+    await link(internalId);
+    const attempts: [args: string[], exit: number, message: string][] = [
+      [[id], 2, 'Not a terminal: pass --yes.'],
+      [['', '--yes'], 2, 'Invalid id.'],
+      [['x'.repeat(256), '--yes'], 2, 'Invalid id.'],
+      [['019a0000-0000-7000-8000-000000000000', '--yes'], 2, `No ${noun} has this internal id.`],
+      [[internalId, '--yes'], 1, "Pass the provider's id of A or the internal id of B."],
+    ];
+    for (const [args, exit, message] of attempts) {
+      const stderr = expect.stringContaining(message);
+      expect(await command('forget', ...args)).toMatchObject({ exit, stderr });
+    }
+    const withoutCache = { ...environment, KV_REST_API_URL: 'http://127.0.0.1:1' };
+    expect(await runLinksCommand(kind, ['forget', id, '--yes'], withoutCache)).toMatchObject({
+      exit: 1,
+      stderr: 'The cache does not respond. Nothing was deleted.\n',
+    });
+    expect(await idsOf(id)).toEqual([internalId]);
+  });
+
+  test('The due command prints a receipt for each deletion that is due', async () => {
+    const gone = await signUp(kind, 'due');
+    const restored = await signUp(kind, 'restored');
+    const kept = await signUp(kind, 'kept');
+    for (const { id } of [gone, kept]) provider.store[kind === 'user' ? 'users' : 'organizations'].delete(id);
+    for (const { id } of [gone, restored, kept]) await scheduleDeletion(id, `now() - interval '1 minute'`);
+    await scheduleDeletion('id_not_due', `now() + interval '1 hour'`);
+    await pool.query(`CREATE TABLE orders_kept (id UUID NOT NULL REFERENCES ${table} (id));
+    INSERT INTO orders_kept VALUES ('${kept.internalId}')`);
+    const { exit, stdout, stderr } = await command('due');
+    expect({ exit, stderr }).toEqual({ exit: 1, stderr: '' });
+    // The order depends on the random ids of the provider.
+    const receipts = stdout.trimEnd().split('\n');
+    for (const [{ internalId }, outcome] of [
+      [gone, 'forgotten'],
+      [restored, 'kept, because the identity provider has this id again'],
+      [kept, 'pending, because a foreign key .*'],
+    ] as const)
+      expect(receipts).toContainEqual(
+        expect.stringMatching(new RegExp(`^20\\S+Z [0-9a-f]{16} \\(${internalId}\\) ${outcome}$`)),
+      );
+    expect(receipts.at(-1)).toBe('3 due, 1 forgotten, 1 kept, 1 pending');
+    expect(stdout).not.toMatch(/(?:user|org)_|@/);
+    expect([await idsOf(gone.id), await kv.engine.call('EXISTS', cacheKey(gone.id, kind))]).toEqual([[], 0]);
+    expect(await pending()).toEqual(['id_not_due', kept.id]);
+    await pool.query('DROP TABLE orders_kept');
+    expect(await command('due')).toMatchObject({
+      exit: 0,
+      stdout: expect.stringMatching(/\n1 due, 1 forgotten, /),
+    });
+  });
+});
+
+test('The forget command deletes the published external_id, and the export command prints until when a user is forgotten', async () => {
+  const { id, internalId } = await signUp('user', 'published');
+  expect(await run('user', 'publish')).toMatchObject({ exit: 0 });
+  expect(provider.store.users.get(id)?.externalId).toBe(internalId);
+  const { stdout } = await run('user', 'forget', id, '--yes');
+  expect(stdout).toMatch(/\nThe external_id .* is removed\.\n$/);
+  expect(provider.store.users.get(id)?.externalId).toBeNull();
+  const exported = await run('user', 'export', id);
+  expect(exported.exit).toBe(1);
+  expect(JSON.parse(exported.stdout)).toMatchObject({ forgottenUntil: expect.stringMatching(/^20/) });
+});
+
+test('The steps of docs/users.md forget a user that was deleted at the provider', async () => {
+  const [, section = ''] = readFileSync('docs/users.md', 'utf8').split('\n## Forget a user\n');
+  const steps = [...(section.split('\n## ')[0] ?? '').matchAll(/^(\d)\. (.*)/gm)].map(([, , step]) => step);
+  expect(steps).toEqual([
+    expect.stringContaining('Delete the user at the identity provider'),
+    expect.stringContaining('Wait until the session tokens have expired'),
+    expect.stringContaining('Run `npm run users -- forget <either id>`'),
+  ]);
+  const { id, internalId } = await signUp('user', 'leaving');
+  provider.deleteUser(id);
+  const { exit, stdout } = await run('user', 'forget', internalId, '--yes');
+  expect({ exit, stdout }).toEqual({ exit: 0, stdout: expect.not.stringContaining('still has this user') });
+  expect(await database.idsOf(id)).toEqual([]);
+});

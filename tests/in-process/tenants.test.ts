@@ -1,0 +1,227 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { NextRequest } from 'next/server';
+import { afterAll, afterEach, expect, test, vi } from 'vitest';
+import { signVerdict, VERDICT } from '#lib/idp/verdict';
+import { lockInserts, pauseInserts } from '../harness/dependencies/row-lock';
+import { importAsProcess, startInProcess } from '../harness/in-process';
+import { stubProvider } from '../harness/provider-stub';
+
+// A tenant is the row of an organization. The first request of a member to a route that `guardTenant` guards creates it.
+const { database, kv } = await startInProcess();
+const { pool } = database;
+const { idsOf } = database.of('tenant');
+const provider = stubProvider();
+afterAll(() => provider.restore());
+
+/** Loads the modules of the service again, as a separate process would. */
+const loadProcess = () =>
+  importAsProcess(async () => ({
+    ...(await import('#lib/base/log')),
+    ...(await import('#lib/guard-tenant')),
+    ...(await import('#lib/linking/id-cache')),
+    ...(await import('#lib/links/external-ids')),
+    ...(await import('#lib/links/forget')),
+    ...(await import('#lib/links/forget-due')),
+    ...(await import('#lib/links/relink')),
+    ...(await import('../../events/forget-deleted-organization')),
+  }));
+const [one, other] = [await loadProcess(), await loadProcess()];
+
+/** Sends a request of a member. By default, the session token is older than all deletions. */
+async function visit(user: string, organization: string, { guardTenant } = one, issuedAt = 0) {
+  const route = guardTenant((_request, { userId, tenantId }) => Response.json({ userId, tenantId }));
+  const verdict = { user, organization: { id: organization, role: 'org:member' }, issuedAt };
+  const request = new NextRequest('http://localhost/v1', { headers: { [VERDICT]: signVerdict(verdict) } });
+  const response = await route(request, { params: Promise.resolve({}) });
+  return { status: response.status, ...(await response.json()) };
+}
+/**
+ * Sends a request of each of ten members, half of them to each of two processes. Returns the different results: the tenant id, or
+ * the status of a response without one.
+ */
+async function visitAll(organization: string, issuedAt?: number): Promise<unknown[]> {
+  const responses = Array.from({ length: 10 }, (_, index) =>
+    visit(`user_member_${index}`, organization, index % 2 === 0 ? one : other, issuedAt),
+  );
+  return [...new Set((await Promise.all(responses)).map(({ status, tenantId }) => tenantId ?? status))];
+}
+
+const retryOptions = { seconds: 20 };
+const move = async (oldId: string, newId: string) => {
+  const options = { kind: 'tenant', run: 'run of a test', days: 30, retryOptions } as const;
+  return (await one.relink([{ line: 1, oldId, newId }], options).next()).value?.[0]?.outcome;
+};
+
+/** Delivers organization.deleted. */
+const deletion = (id: string) =>
+  one.forgetDeletedOrganization({ id }, { messageId: `msg_${id}`, occurredAt: Date.now() });
+
+afterEach(async () => {
+  kv.beforeCommand = async () => undefined;
+  kv.proxy.onClientData = undefined;
+  await database.proxy.treat('forward');
+});
+
+test('The first request of an organization costs two statements, and a request of a known tenant no statement and one request to the cache', async () => {
+  await visit('user_first', 'org_other');
+  database.takeStatements();
+  const first = await visit('user_first', 'org_first');
+  expect(database.takeVerbs()).toEqual(['SELECT', 'INSERT']);
+  let sent = '';
+  kv.proxy.onClientData = (chunk) => {
+    sent += chunk;
+  };
+  kv.takeCommands();
+  database.takeStatements();
+  expect(await visit('user_first', 'org_first')).toEqual(first);
+  expect(kv.takeCommands().map(([name]) => name)).toEqual(['GET', 'GET']);
+  expect([sent.match(/POST /g), database.takeStatements()]).toEqual([['POST '], []]);
+});
+
+test('Of 100 first requests of 10 members in two processes during moves of their organization and back, each gets the same tenant id, which is also the only row and the only cached id', async () => {
+  await visitAll('org_other');
+  const inserts = await lockInserts(database, 'tenant');
+  const requests = [visitAll('org_raced'), visitAll('org_raced')];
+  expect(await inserts.waiting(2)).toBe(true);
+  await inserts.release();
+  const outcomes: unknown[] = [];
+  for (let round = 0; round < 4; round += 1) {
+    requests.push(visitAll('org_raced'));
+    outcomes.push(await move('org_raced', 'org_moved'));
+    requests.push(visitAll('org_raced'));
+    outcomes.push(await move('org_moved', 'org_raced'));
+  }
+  const ids = [...new Set((await Promise.all(requests)).flat())];
+  expect(outcomes).toContain('moved');
+  expect([await idsOf('org_raced'), await idsOf('org_moved'), ids.length]).toEqual([ids, [], 1]);
+  for (const id of ['org_raced', 'org_moved'])
+    expect([...ids, null]).toContain(await kv.cachedId(id, 'tenant'));
+});
+
+test('A forgotten user gets a 401, also in an organization with a cached tenant, and creates no tenant', async () => {
+  await visit('user_forgotten', 'org_known');
+  await one.forget('user', 'user_forgotten', 30, async () => undefined);
+  for (const organization of ['org_known', 'org_of_forgotten'])
+    expect(await visit('user_forgotten', organization)).toMatchObject({ status: 401 });
+  expect(await idsOf('org_of_forgotten')).toEqual([]);
+});
+
+test('Without the database, requests of a known tenant succeed, and those of a new one get a 500', async () => {
+  const known = await visit('user_first', 'org_of_outage');
+  await database.proxy.treat('refuse');
+  expect(await visit('user_first', 'org_of_outage')).toEqual(known);
+  expect(await visit('user_first', 'org_of_outage_new')).toMatchObject({ status: 500 });
+});
+
+test('After an organization is forgotten and adopts an existing id, every request of two processes gets this id, also if a lookup of the forgotten tenant is still in flight', async () => {
+  const [fresh] = await visitAll('org_swapped');
+  await one.uncache('tenant', ['org_swapped']);
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  kv.takeCommands();
+  // A lookup has read the row, and caches its id only during the pause of the deletion.
+  kv.beforeCommand = (command) => (command.toUpperCase() === 'SET' ? released : Promise.resolve());
+  const inFlight = visit('user_member_0', 'org_swapped', other);
+  await expect.poll(() => kv.takeCommands().flat()).toContain('SET');
+  await one.forget('tenant', 'org_swapped', 30, async () => {
+    release();
+    expect(await inFlight).toMatchObject({ tenantId: fresh });
+    expect(await kv.cachedId('org_swapped', 'tenant')).toBe(fresh);
+  });
+  expect(await visitAll('org_swapped')).toEqual([403]);
+  const adoption = { id: 'org_swapped', externalId: randomUUID() };
+  await one.adopt('tenant', [[adoption]], retryOptions).next();
+  expect(await visitAll('org_swapped')).toEqual([adoption.externalId]);
+});
+
+test('After organization.deleted, requests with any token get a 403 and create no tenant, and the due deletion removes the tenant of first requests that began earlier, with its rows', async () => {
+  await visitAll('org_other');
+  const { resume } = await pauseInserts(database, 'tenant');
+  const earlier = visitAll('org_deleted');
+  expect(await database.areBlocked(2)).toBe(true);
+  const event = deletion('org_deleted');
+  expect(await database.areBlocked(3)).toBe(true);
+  const beside = visitAll('org_deleted');
+  await resume();
+  await Promise.all([event, deletion('org_unknown')]);
+  const [tenantId] = await idsOf('org_deleted');
+  const results = new Set([...(await earlier), ...(await beside), 403]);
+  expect(results).toEqual(new Set([tenantId, 403]));
+  // A lookup that has read the row before the event does not cache its id.
+  await other.cacheId('tenant', 'org_deleted', String(tenantId), undefined);
+  const info = vi.spyOn(one.log, 'info');
+  for (const id of ['org_deleted', 'org_unknown']) expect(await visitAll(id)).toEqual([403]);
+  const line = expect.objectContaining({ reason: 'forgotten-organization' });
+  expect(info).toHaveBeenLastCalledWith(line, 'request');
+
+  await pool.query('CREATE TABLE projects (tenant uuid REFERENCES tenants (id) ON DELETE CASCADE)');
+  await pool.query('INSERT INTO projects VALUES ($1)', [tenantId]);
+  await pool.query('UPDATE pending_tenant_deletions SET due_at = now()');
+  for await (const step of one.forgetDue('tenant', 30, retryOptions, async () => undefined))
+    expect(step.result).toBe('forgotten');
+  expect((await pool.query('SELECT FROM projects')).rows).toEqual([]);
+  for (const id of ['org_deleted', 'org_unknown']) {
+    expect(await visitAll(id, Date.now() / 1000 + 60)).toEqual([403]);
+    expect([await idsOf(id), await kv.cachedId(id, 'tenant')]).toEqual([[], null]);
+  }
+});
+
+test('If the cache does not respond to organization.deleted, the delivery fails, and its repetition makes requests of a cached tenant get a 403', async () => {
+  await visit('user_first', 'org_cached');
+  await kv.proxy.treat('refuse');
+  await expect(deletion('org_cached')).rejects.toThrow('The cache does not respond');
+  await kv.proxy.treat('forward');
+  await deletion('org_cached');
+  expect(await visit('user_first', 'org_cached')).toMatchObject({ status: 403 });
+});
+
+test('A previous id of an organization leads to the same tenant until it expires, and then to a 403', async () => {
+  const [tenantId] = await visitAll('org_old');
+  expect(await move('org_old', 'org_new')).toBe('moved');
+  for (const id of ['org_old', 'org_new']) expect(await visitAll(id)).toEqual([tenantId]);
+  await pool.query('UPDATE previous_tenant_ids SET expires_at = now()');
+  await one.uncache('tenant', ['org_old']);
+  expect([await visitAll('org_old'), await visitAll('org_new')]).toEqual([[403], [tenantId]]);
+});
+
+test('An organization whose id is the text of a forgotten user id gets a tenant, and the reverse', async () => {
+  const pause = async () => undefined;
+  await visit('org_text', 'org_other');
+  await one.forget('user', 'org_text', 30, pause);
+  expect(await visit('org_text', 'org_other')).toMatchObject({ status: 401 });
+  expect(await visit('user_first', 'org_text')).toMatchObject({ status: 200 });
+  await visit('user_first', 'user_text');
+  await one.forget('tenant', 'user_text', 30, pause);
+  expect(await visit('user_first', 'user_text')).toMatchObject({ status: 403 });
+  expect(await visit('user_text', 'org_other')).toMatchObject({ status: 200 });
+});
+
+test('The migrations give each role the rights to the tables for tenants that the role has to those for users, so that an upgrade needs no other grant', async () => {
+  const client = await database.pool.connect();
+  try {
+    await client.query(`BEGIN; DROP SCHEMA public CASCADE; CREATE SCHEMA public;
+      CREATE ROLE "Reader of tenants"; CREATE ROLE writer_of_tenants`);
+    for (const name of readdirSync('prisma/migrations').filter((each) => /^\d/.test(each))) {
+      if (name.endsWith('create_tenants'))
+        await client.query(`GRANT SELECT ON users, previous_ids TO "Reader of tenants";
+          GRANT SELECT, INSERT ON users TO writer_of_tenants; GRANT DELETE ON pending_deletions TO writer_of_tenants`);
+      await client.query(readFileSync(`prisma/migrations/${name}/migration.sql`, 'utf8'));
+    }
+    const { rows } = await client.query(
+      `SELECT concat_ws(' ', relname, grantee::regrole, string_agg(privilege_type, ',' ORDER BY privilege_type)) AS granted
+       FROM pg_class, aclexplode(relacl) WHERE relname LIKE '%tenant%' AND grantee <> relowner
+       GROUP BY relname, grantee ORDER BY 1`,
+    );
+    expect(rows.map(({ granted }) => granted)).toEqual([
+      'pending_tenant_deletions writer_of_tenants DELETE',
+      'previous_tenant_ids "Reader of tenants" SELECT',
+      'tenants "Reader of tenants" SELECT',
+      'tenants writer_of_tenants INSERT,SELECT',
+    ]);
+  } finally {
+    client.release(true);
+  }
+});
