@@ -90,6 +90,7 @@ async function main(): Promise<void> {
     process.once('SIGINT', stop).once('SIGTERM', stop);
     for (const [name, value] of Object.entries(variables)) console.log(`${name}=${quote(value)}`);
     console.log(`# Console: ${consoleUrl}`);
+    console.log(`# OAuth: ${url}/.well-known/oauth-authorization-server`);
     console.log(`# Content-Security-Policy: ${securityPolicy(url)}`);
     return;
   }

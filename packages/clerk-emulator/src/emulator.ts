@@ -5,6 +5,7 @@ import { methodOverride } from 'hono/method-override';
 import { backendApi, backendRoutes } from './backend-api/routes';
 import { type ClerkJs, DEFAULT_CLERK_JS_FOLDER, serveClerkJs } from './clerk-js';
 import { startConsole } from './console/server';
+import { authorizationServer } from './frontend-api/oauth';
 import { frontendApi } from './frontend-api/routes';
 import { createHttpServer, errorBody, isLoopback, type Routes, requireLoopbackHost } from './http';
 import {
@@ -28,7 +29,7 @@ import { type Instance, parsePublishableKey } from './instance/instance';
 import { createOrganization } from './instance/organizations';
 import { requestLog } from './instance/requests';
 import { openStore, type Store } from './instance/store';
-import { type OAuthTokenRequest, type SigningKey, signingKey } from './instance/tokens';
+import { DAY_SECONDS, type OAuthTokenRequest, type SigningKey, signingKey } from './instance/tokens';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
 import { close, listen } from './listen';
 import { observe } from './observe';
@@ -117,6 +118,8 @@ export interface Emulator {
   readonly failures: Failures;
   /** Changes the format and the claims of later handshakes. */
   setHandshake(settings: Partial<HandshakeSettings>): void;
+  /** Settings of new OAuth access tokens, which can be changed. Default: JWTs that are valid for a day. Their issuer is `url`. */
+  readonly oauth: Instance['oauth'];
   /** Closes all connections, cancels all timers and writes the data file. */
   stop(): Promise<void>;
 }
@@ -154,6 +157,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     failures: failureQueue(() => operations),
     requests: requestLog(store.announce),
     handshakes: handshakes(clock, options.handshake),
+    oauth: { accessTokenFormat: 'jwt', accessTokenSeconds: DAY_SECONDS },
   };
   const clerkJs = serveClerkJs(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
   const backend = backendRoutes(instance);
@@ -207,11 +211,12 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     revokeSession: (sessionId) => endSession(instance, requireSession(instance, sessionId), 'revoked'),
     sessionToken: (sessionId, origin) =>
       issueToken(instance, requireSession(instance, sessionId), { origin }),
-    oauthToken: (userId, request = {}) => issueOAuthToken(instance, userId, request),
+    oauthToken: (userId, request = {}) => issueOAuthToken(instance, { issuer: url, userId }, request),
     store,
     webhooks,
     failures: instance.failures,
     setHandshake: instance.handshakes.set,
+    oauth: instance.oauth,
     async stop() {
       await startedConsole?.stop();
       await close(server);
@@ -221,7 +226,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   };
 }
 
-/** Routes requests to clerk-js, the Frontend API and, for all other paths, the Backend API. */
+/** Routes requests to clerk-js, the authorization server, the Frontend API and, for all other paths, the Backend API. */
 function createApis(instance: Instance, backend: Routes, clerkJs: ClerkJs): Hono {
   const app = new Hono();
   app.use(requireLoopbackHost);
@@ -233,7 +238,7 @@ function createApis(instance: Instance, backend: Routes, clerkJs: ClerkJs): Hono
       origin: (origin) => (isLoopback(origin) ? origin : null),
       credentials: true,
       allowMethods: ['GET', 'POST', 'PATCH', 'PUT', 'DELETE'],
-      allowHeaders: ['authorization', 'content-type'],
+      allowHeaders: ['authorization', 'content-type', 'mcp-protocol-version'],
       exposeHeaders: ['authorization', 'clerk-db-jwt'],
     }),
   );
@@ -241,6 +246,7 @@ function createApis(instance: Instance, backend: Routes, clerkJs: ClerkJs): Hono
   app.route('/', portal(instance));
   app.use(observe(instance));
   return app
+    .route('/', authorizationServer(instance))
     .route('/', frontendApi(instance))
     .route('/', backendApi(instance, backend))
     .all('*', ({ req }) => {
@@ -250,9 +256,7 @@ function createApis(instance: Instance, backend: Routes, clerkJs: ClerkJs): Hono
 
 function listOperations({ routes }: Hono): string[] {
   const operations = routes
-    .filter(
-      ({ method, path }) => method !== 'ALL' && /^\/(v1|\.well-known)\//.test(path) && !path.endsWith('*'),
-    )
+    .filter(({ method, path }) => method !== 'ALL' && /^\/(v1|oauth|\.well-known)\/.*[^*]$/.test(path))
     .map(({ method, path }) => `${method} ${path}`);
   return [...new Set(operations)];
 }

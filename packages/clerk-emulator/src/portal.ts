@@ -9,7 +9,11 @@ const PAGES = {
   user: 'UserProfile',
   organization: 'OrganizationProfile',
   'create-organization': 'CreateOrganization',
+  'oauth-consent': 'OAuthConsent',
 } as const;
+
+/** Prevents clickjacking: a page of another origin cannot show these pages in a frame (RFC 9700, 4.16). */
+const HEADERS = { 'content-security-policy': "frame-ancestors 'none'" };
 
 /**
  * Serves the account portal. Clerk hosts these pages for applications that have no own pages for sign-in and sign-up. After a
@@ -20,7 +24,7 @@ export function portal(instance: Instance): Hono {
   for (const [path, component] of Object.entries(PAGES)) {
     for (const route of [`/${path}`, `/${path}/*`]) {
       app.get(route, (context) =>
-        context.html(page(instance, new URL(context.req.url).origin, path, component)),
+        context.html(page(instance, new URL(context.req.url).origin, path, component), 200, HEADERS),
       );
     }
   }

@@ -91,6 +91,7 @@ test('clerk-emulator without dev prints variables for an .env file', async () =>
   const { code, output } = await end();
   expect(code).toBe(0);
   expect(output).toMatch(/^CLERK_SECRET_KEY=sk_test_\w+$/m);
+  expect(output).toMatch(/^# OAuth: http.*\/\.well-known\/oauth-authorization-server$/m);
 });
 
 test('clerk-emulator token prints a session token of a user with an active organization', async () => {

@@ -161,9 +161,11 @@ export function userRoutes(instance: Instance): Routes {
       return { body: instance.webhooks.list().filter((delivery) => isAbout(delivery, id)) };
     },
     // Returns an OAuth access token. Clerk does not have this operation.
-    'POST /v1/users/:id/oauth_token': ({ id, body }) => {
+    'POST /v1/users/:id/oauth_token': ({ id, body, url }) => {
       const { client_id: clientId, ...request } = parse(OAuthTokenRequest, body);
-      return { body: { object: 'token', jwt: issueOAuthToken(instance, id, { ...request, clientId }) } };
+      const token = { issuer: url.origin, userId: id };
+      const jwt = issueOAuthToken(instance, token, { ...request, clientId });
+      return { body: { object: 'token', jwt } };
     },
     'PATCH /v1/users/:id': ({ id, body }) => change(id, userChanges(parse(UpdateUser, body))),
     'POST /v1/users/:id/ban': ({ id }) => change(id, { banned: true }),

@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
 import { streamSSE } from 'hono/streaming';
-import type { Delivery, Mail, Session, User } from '../instance/data';
+import type { Delivery, Mail, OAuthClient, OAuthGrant, Session, User } from '../instance/data';
 import type { Instance } from '../instance/instance';
 import type { LoggedRequest } from '../instance/requests';
 import type { DeliverySettings } from '../instance/webhooks';
@@ -15,9 +15,11 @@ export type UserRow = Pick<User, 'id' | 'email' | 'createdAt'> & {
 export interface State {
   readonly endpoint: DeliverySettings & { readonly url: string | null; readonly paused: boolean };
   /** Number of rows of each list, including the rows that the page does not show. */
-  readonly counts: Readonly<Record<'mails' | 'users' | 'deliveries' | 'requests', number>>;
+  readonly counts: Readonly<Record<'mails' | 'users' | 'clients' | 'deliveries' | 'requests', number>>;
   readonly mails: readonly Mail[];
   readonly users: readonly UserRow[];
+  readonly clients: readonly Omit<OAuthClient, 'secret'>[];
+  readonly consents: readonly Omit<OAuthGrant, 'tokens'>[];
   readonly deliveries: readonly Delivery[];
   readonly requests: readonly LoggedRequest[];
 }
@@ -38,6 +40,7 @@ function readState({ store, webhooks, requests }: Instance): State {
     counts: {
       mails: mails.length,
       users: users.length,
+      clients: store.oauthClients.size(),
       deliveries: deliveries.length,
       requests: logged.length,
     },
@@ -49,6 +52,8 @@ function readState({ store, webhooks, requests }: Instance): State {
       hasPassword: password !== null,
       sessions: newest(store.sessions.all().filter(({ userId }) => userId === id)),
     })),
+    clients: newest(store.oauthClients.all()).map(({ secret, ...client }) => client),
+    consents: newest(store.oauthGrants.all()).map(({ tokens, ...grant }) => grant),
     deliveries: newest(deliveries),
     requests: newest(logged),
   };

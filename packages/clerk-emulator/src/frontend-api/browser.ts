@@ -180,8 +180,8 @@ const isNative = ({ url }: ApiRequest) => url.searchParams.has('_is_native');
 
 /**
  * Returns the token in the `authorization` header (native app), in the cookie (production instance) or in the query (development
- * instance). A handshake with a development instance also reads the cookie, so that a user is signed in on each origin of an
- * application, such as a subdomain.
+ * instance). Two requests to a development instance also read the cookie. A handshake reads it so that a user is signed in on
+ * each origin of an application, such as a subdomain. The form of the consent page has no token in its query.
  */
 function readClientToken(instance: Instance, request: ApiRequest): string | undefined {
   const { url, headers } = request;
@@ -189,7 +189,7 @@ function readClientToken(instance: Instance, request: ApiRequest): string | unde
   const { development } = instance.publishableKey;
   const token = development ? url.searchParams.get('__clerk_db_jwt') : undefined;
   if (token) return token;
-  if (development && url.pathname !== '/v1/client/handshake') return undefined;
+  if (development && !/^\/v1\/(client\/handshake|me\/oauth\/consent)\b/.test(url.pathname)) return undefined;
   for (const pair of headers.get('cookie')?.split('; ') ?? []) {
     if (pair.startsWith('__client=')) return pair.slice('__client='.length);
   }

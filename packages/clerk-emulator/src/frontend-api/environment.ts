@@ -93,7 +93,7 @@ function displayConfig(development: boolean, portal: string) {
     sign_up_url: `${portal}/sign-up`,
     user_profile_url: `${portal}/user`,
     waitlist_url: '/waitlist',
-    oauth_consent_url: '/oauth-consent',
+    oauth_consent_url: `${portal}/oauth-consent`,
     after_sign_in_url: '/',
     after_sign_up_url: '/',
     after_sign_out_one_url: '/',

@@ -17,6 +17,7 @@ import { type BrowserRequest, browserState, recognizeBrowser, requireOwnSession 
 import { environment } from './environment';
 import { handshake } from './handshake';
 import { activeDevices, meRoutes, ownAddresses } from './me';
+import { consent, consentInfo } from './oauth-consent';
 import { organizationRoutes } from './organizations';
 import { currentClient, ownOrganization, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
@@ -34,6 +35,7 @@ export function frontendApi(instance: Instance): Hono {
     ...signUpRoutes(instance),
     ...meRoutes(instance),
     ...organizationRoutes(instance),
+    'GET /v1/me/oauth/consent/:id': (request) => consentInfo(instance, request),
   };
   const unknown = ({ url, method }: ApiRequest) => {
     throw notEmulated(`${method} ${url.pathname}`);
@@ -55,6 +57,7 @@ export function frontendApi(instance: Instance): Hono {
         requested === undefined ? {} : { organizationId: ownOrganization(instance, session, requested) };
       return { body: { object: 'token', jwt: issueToken(instance, session, { origin, ...organization }) } };
     },
+    'POST /v1/me/oauth/consent/:id': (request) => consent(instance, request),
     'GET /v1/me/sessions/active': (request) => ({ body: activeDevices(instance, request) }),
     'GET /v1/me/email_addresses': (request) => ({ body: ownAddresses(instance, request) }),
     // The SDK reads the new state of the client from the response to each change.

@@ -70,11 +70,13 @@ export function updateUser(instance: Instance, user: User, changes: Partial<Omit
   return updated;
 }
 
-/** Deletes a user, ends the user's sessions and memberships, and sends `user.deleted`. */
+/** Deletes a user, ends the user's sessions, memberships and OAuth grants, and sends `user.deleted`. */
 export function deleteUser(instance: Instance, user: User): void {
+  const { users, oauthGrants } = instance.store;
   endSessionsOf(instance, user);
   for (const membership of membershipsOf(instance, user)) removeMember(instance, membership);
-  instance.store.users.delete(user.id);
+  for (const { id, userId } of oauthGrants.all()) if (userId === user.id) oauthGrants.delete(id);
+  users.delete(user.id);
   instance.webhooks.send('user.deleted', deletedUserResource(user));
 }
 
@@ -190,10 +192,14 @@ export function issueToken(
 }
 
 /** Returns an OAuth access token, with which a client acts for a user. Throws a 404 for an unknown id. */
-export function issueOAuthToken(instance: Instance, userId: string, request: OAuthTokenRequest): string {
-  const { id } = requireUser(instance, userId);
-  const { issuer } = instance.publishableKey;
-  return oauthToken(instance.signingKey, { issuer, userId: id, now: instance.clock.now() }, request);
+export function issueOAuthToken(
+  instance: Instance,
+  token: { readonly issuer: string; readonly userId: string },
+  request: OAuthTokenRequest,
+): string {
+  requireUser(instance, token.userId);
+  const { clock, oauth, signingKey } = instance;
+  return oauthToken(signingKey, { ...token, now: clock.now(), seconds: oauth.accessTokenSeconds }, request);
 }
 
 /** Returns the active sessions of a client, oldest first. */

@@ -159,6 +159,39 @@ const OrganizationInvitation = z.object({
   privateMetadata: Metadata,
 });
 
+/** An application that has registered itself to act for users. `id` is its `client_id`. A public client has no secret. */
+const OAuthClient = z.object({
+  ...Dated,
+  name: z.string(),
+  redirectUris: z.array(z.string()),
+  scopes: z.array(z.string()),
+  secret: z.string().nullable(),
+});
+
+/** The consent of a user to a request of a client, and the tokens of the client. It gets no new tokens after the session. */
+const OAuthGrant = z.object({
+  ...Dated,
+  userId: z.string(),
+  clientId: z.string(),
+  sessionId: z.string(),
+  request: z.object({
+    redirect_uri: z.string(),
+    scope: z.array(z.string()),
+    code_challenge: z.string(),
+    resource: z.string().optional(),
+    nonce: z.string().optional(),
+  }),
+  /** A code and a refresh token can be used once. A refresh token does not expire. */
+  tokens: z.array(
+    z.object({
+      kind: z.enum(['code', 'access', 'refresh']),
+      secret: z.string(),
+      used: z.boolean(),
+      expireAt: Time.optional(),
+    }),
+  ),
+});
+
 /** A mail that Clerk would have sent. The emulator only stores it. */
 const Mail = z.object({
   id: z.string(),
@@ -221,6 +254,8 @@ export function dataSchema(changed: () => void) {
     organizations: table(Organization),
     memberships: table(Membership),
     organizationInvitations: table(OrganizationInvitation),
+    oauthClients: table(OAuthClient),
+    oauthGrants: table(OAuthGrant),
     mails: table(Mail),
     deliveries: table(Delivery),
   });
@@ -242,6 +277,8 @@ export type Ticket = SignInToken | Invitation;
 export type Organization = Readonly<z.infer<typeof Organization>>;
 export type Membership = Readonly<z.infer<typeof Membership>>;
 export type OrganizationInvitation = Readonly<z.infer<typeof OrganizationInvitation>>;
+export type OAuthClient = Readonly<z.infer<typeof OAuthClient>>;
+export type OAuthGrant = Readonly<z.infer<typeof OAuthGrant>>;
 export type Verification = Readonly<z.infer<typeof Verification>>;
 export type Mail = Readonly<z.infer<typeof Mail>>;
 export type Delivery = Readonly<z.infer<typeof Delivery>>;

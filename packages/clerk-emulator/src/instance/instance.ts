@@ -22,6 +22,8 @@ export interface Instance {
   readonly failures: FailureQueue;
   readonly requests: RequestLog;
   readonly handshakes: Handshakes;
+  /** Settings of new OAuth access tokens. An opaque token is a random string that starts with `oat_`. */
+  readonly oauth: { accessTokenFormat: 'jwt' | 'opaque'; accessTokenSeconds: number };
 }
 
 /** The content of a publishable key. */
@@ -54,8 +56,8 @@ export function parsePublishableKey(key: string): PublishableKey {
   };
 }
 
-/** Returns true if the value is the secret key. Compares in constant time. */
-export function isSecretKey(instance: Instance, value: string): boolean {
+/** Returns true if the value is the secret key, of an instance or of an OAuth client. Compares in constant time. */
+export function isSecretKey({ secretKey }: Pick<Instance, 'secretKey'>, value: string): boolean {
   const hash = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(hash(value), hash(instance.secretKey));
+  return timingSafeEqual(hash(value), hash(secretKey));
 }

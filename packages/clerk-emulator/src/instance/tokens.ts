@@ -21,7 +21,14 @@ export interface SigningKey {
 /** Value of `cat`, the category, in the header of Clerk's session tokens. */
 const SESSION_TOKEN_CATEGORY = 'cl_B7d4PD111AAA';
 const MINUTE = 60_000;
-const DAY_SECONDS = 24 * 60 * 60;
+export const DAY_SECONDS = 24 * 60 * 60;
+
+/** The issuer and the lifetime of a new token. */
+interface Issue {
+  readonly issuer: string;
+  readonly now: number;
+  readonly seconds: number;
+}
 
 /** Generates an RSA-2048 private key in PEM. */
 export function generateSigningKeyPem(): string {
@@ -56,26 +63,18 @@ export function jwks(key: SigningKey): { keys: Record<string, unknown>[] } {
 export function sessionToken(
   key: SigningKey,
   session: { readonly id: string; readonly userId: string; readonly createdAt: number },
-  token: {
-    readonly issuer: string;
-    readonly seconds: number;
-    readonly now: number;
+  token: Issue & {
     readonly origin: string | undefined;
     /** The active organization of the session. */
     readonly organization?: { id: string; role: string; slug: string | undefined } | undefined;
   },
 ): string {
   const { organization } = token;
-  const issuedAt = Math.floor(token.now / 1000);
   const claims = {
     ...(token.origin === undefined ? {} : { azp: token.origin }),
-    exp: issuedAt + token.seconds,
+    ...issueClaims(token),
     // Minutes since the sign-in, and -1 because users of the emulator have no second factor.
     fva: [Math.floor((token.now - session.createdAt) / MINUTE), -1],
-    iat: issuedAt,
-    iss: token.issuer,
-    jti: randomBytes(10).toString('hex'),
-    nbf: issuedAt - 10,
     ...(organization && {
       o: { id: organization.id, rol: organization.role.replace(/^org:/, ''), slg: organization.slug },
     }),
@@ -95,25 +94,26 @@ export interface OAuthTokenRequest {
   readonly clientId?: string | undefined;
 }
 
-/** Returns an OAuth access token in Clerk's JWT format (RFC 9068). It is valid for a day. */
+/** Returns an OAuth access token in Clerk's JWT format (RFC 9068). */
 export function oauthToken(
   key: SigningKey,
-  token: { readonly issuer: string; readonly userId: string; readonly now: number },
+  token: Issue & { readonly userId: string },
   { audience, scopes = ['profile', 'email'], clientId = 'client_emulator' }: OAuthTokenRequest,
 ): string {
-  const issuedAt = Math.floor(token.now / 1000);
   const claims = {
+    ...issueClaims(token),
     aud: audience,
     client_id: clientId,
-    exp: issuedAt + DAY_SECONDS,
-    iat: issuedAt,
-    iss: token.issuer,
     jti: `oat_${randomBytes(16).toString('hex')}`,
-    nbf: issuedAt - 10,
     scope: scopes.join(' '),
     sub: token.userId,
   };
   return signJwt(key, claims, { typ: 'at+jwt' });
+}
+
+/** Returns an id token, which informs a client about its user (OpenID Connect Core, 2). */
+export function idToken(key: SigningKey, token: Issue, claims: Readonly<Record<string, unknown>>): string {
+  return signJwt(key, { ...issueClaims(token), ...claims });
 }
 
 /** Returns a handshake token. It contains the cookies that the application's server sets in the browser. */
@@ -124,6 +124,11 @@ export function handshakeToken(key: SigningKey, cookies: readonly string[]): str
 /** Returns a secret token for the client of a native app. It is a JWT, because the SDK for Flutter verifies its signature. */
 export function nativeToken(key: SigningKey, clientId: string): string {
   return signJwt(key, { id: clientId, rotating_token: randomBytes(20).toString('hex') });
+}
+
+function issueClaims({ issuer, now, seconds }: Issue) {
+  const iat = Math.floor(now / 1000);
+  return { exp: iat + seconds, iat, iss: issuer, jti: randomBytes(10).toString('hex'), nbf: iat - 10 };
 }
 
 function signJwt(

@@ -74,6 +74,24 @@ function session({ id, status, createdAt }) {
 }
 
 /**
+ * The OAuth clients that have registered themselves, and the consents of users.
+ * @param {State} state
+ */
+export function Clients({ clients, consents }) {
+  const consent = (/** @type {State['consents'][number]} */ { id, userId, request, createdAt }) => html`
+    <p class="soft" key=${id}>Consent of ${userId}: ${request.scope.join(', ')} · <${Moment} at=${createdAt} /></p>
+  `;
+  const view = (/** @type {State['clients'][number]} */ { id, name }) => html`
+    <li class="user stack" key=${id}>
+      <h3>${name}</h3>
+      <code>${id}</code>
+      ${consents.filter(({ clientId }) => clientId === id).map(consent)}
+    </li>
+  `;
+  return html`<${List} name="clients" rows=${clients} view=${view} empty="No OAuth clients yet. MCP clients register themselves." />`;
+}
+
+/**
  * The last requests to the Frontend API and the Backend API.
  * @param {State} state
  */

@@ -1,6 +1,6 @@
 // @ts-check
 import { byId, call, onSubmit } from './controls.js';
-import { Mails, Requests, Users } from './lists.js';
+import { Clients, Mails, Requests, Users } from './lists.js';
 import { html, render } from './preact.js';
 import { Deliveries, Endpoint, eventForm } from './webhooks.js';
 
@@ -10,6 +10,7 @@ const RETRY_MILLISECONDS = 2000;
 const sections = {
   'mail-list': Mails,
   'user-list': Users,
+  'client-list': Clients,
   'endpoint-panel': Endpoint,
   'delivery-list': Deliveries,
   'request-list': Requests,
