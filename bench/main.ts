@@ -10,11 +10,11 @@ import { startDedicatedPostgres } from '../tools/dedicated-postgres';
 import { copyCheckout } from '../tools/temporary-project';
 import { CONNECTIONS, cpuPerRequest } from './load';
 import {
-  AUDIENCE,
   type BenchRequest,
   cacheHit,
   hello,
   OWN_SCENARIOS,
+  PUBLIC_ORIGIN,
   SCENARIOS,
   usersFrom,
 } from './requests';
@@ -64,7 +64,7 @@ function applicationsFor({ environment, idp }: TestDependencies): Application[] 
     folder: path.resolve(folder),
     build: 'npm run build',
     start: Package.parse(JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'))).scripts.start,
-    environment: { ...environment, IDP_OAUTH_AUDIENCE: AUDIENCE },
+    environment: { ...environment, PUBLIC_ORIGIN },
   });
   return [
     baseline('tutorial', {

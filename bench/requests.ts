@@ -33,15 +33,20 @@ export interface Users {
   accessToken(): string;
 }
 
-/** Audience of the access tokens. */
-export const AUDIENCE = 'https://api.example.com/';
+/** Origin of the protected resource. */
+export const PUBLIC_ORIGIN = 'https://api.example.com';
 
 export function usersFrom(ids: readonly string[], idp: Emulator): Users {
   const expires = { exp: now() + 6 * 3600 };
   const tokens = ids.map((id) => tokenFor(idp, id, expires));
   const organization = { o: { id: 'org_bench', rol: 'admin' } };
   const memberTokens = ids.map((id) => tokenFor(idp, id, { ...expires, ...organization }));
-  const claims = { sid: undefined, client_id: 'client_bench', scope: 'read', aud: AUDIENCE };
+  const claims = {
+    sid: undefined,
+    client_id: 'client_bench',
+    scope: 'read',
+    aud: `${PUBLIC_ORIGIN}/oauth/v1/context`,
+  };
   const accessTokens = ids.map((id) =>
     tokenFor(idp, id, { ...expires, ...claims }, { header: { typ: 'at+jwt' } }),
   );
@@ -88,5 +93,5 @@ export const SCENARIOS: Readonly<Record<string, (users: Users) => BenchRequest>>
 /** Kinds of requests to the routes of bench/routes/, which only a copy of this checkout has. */
 export const OWN_SCENARIOS: typeof SCENARIOS = {
   'cache hit with `guardTenant`': (users) => get('/tenants/v1/context', bearer(users.memberToken())),
-  'cache hit with `guardOAuth`': (users) => get('/oauth/v1/context', bearer(users.accessToken())),
+  'cache hit with an access token': (users) => get('/oauth/v1/context', bearer(users.accessToken())),
 };

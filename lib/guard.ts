@@ -9,9 +9,9 @@ import { resolveId } from './internal-id';
 export type Verdict = Awaited<ReturnType<typeof readVerdict>>;
 
 /** Returns the caller of a request with this verdict. The response to a request without a caller is a 401. */
-export type Resolve<T> = (verdict: Verdict) => Promise<T | undefined>;
+export type Resolve<T> = (verdict: Verdict, headers: Headers) => Promise<T | undefined>;
 
-const contextOf: Resolve<AuthenticatedContext> = async (verdict) => {
+async function contextOf(verdict: Verdict): Promise<AuthenticatedContext | undefined> {
   const { user, actor, reason = 'forgotten', isUnchecked } = verdict;
   if (actor) addLogFields({ impersonated: true });
   const resolved = user === undefined ? undefined : await resolveId('user', user, verdict.issuedAt);
@@ -23,14 +23,14 @@ const contextOf: Resolve<AuthenticatedContext> = async (verdict) => {
   addLogFields({ reason });
   if (isUnchecked) throw new HttpError(503, 'Service Unavailable', { 'retry-after': '1' });
   return undefined;
-};
+}
 
 /**
  * Returns both ids of the user of a verdict. Returns undefined without a verified session, and for a forgotten user, whom an
  * operator deleted after the session token was issued. Throws an HttpError 503 if the session could not be checked. Implements
  * docs/contract.md, 5.2, rules 2 to 4.
  */
-export const resolveUser: Resolve<AuthenticatedContext> = (verdict) =>
+export const resolveUser = (verdict: Verdict): Promise<AuthenticatedContext | undefined> =>
   withSpan(
     'guard',
     () => contextOf(verdict),
@@ -52,7 +52,7 @@ export function guardBy<T, C extends RouteContext>(
   return route(async (request, context) => {
     if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
     ensureCsrfCheck(request.headers);
-    const caller = await resolve(await readVerdict(request.headers));
+    const caller = await resolve(await readVerdict(request.headers), request.headers);
     // Costs less than an error, which has a stack.
     if (caller === undefined) return json({ message: 'Unauthorized' }, 401);
     return handler(request, caller, context);

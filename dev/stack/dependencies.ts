@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { prefetchClerkJs, startEmulator } from 'clerk-emulator';
+import getPort from 'get-port';
 import { deployMigrations } from '../../lib/storage/migrations';
 import { startKvServer } from '../kv/server';
 import { startPostgres } from '../postgres/server';
@@ -24,9 +25,10 @@ export interface Dependency {
 
 const databaseName = 'identity_link';
 /**
- * Preferred port of the console, a web page of the emulator. A fixed port lets an open browser tab reconnect after a restart.
+ * Preferred ports of the emulator and its console. Fixed ports let an OAuth client and an open browser tab reconnect after a
+ * restart.
  */
-const consolePort = 3900;
+const [consolePort, providerPort] = [3900, 3901];
 
 /**
  * Starts PostgreSQL and applies the migrations. If DATABASE_URL is set, only checks that database and does not change it.
@@ -77,6 +79,7 @@ export async function startIdpEmulator(settings: Settings, app: string): Promise
     return userProvided('yours, from IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY');
   const { publishableKey, secretKey, webhookSecret } = readKeys(settings);
   const provider = await startEmulator({
+    port: await getPort({ port: providerPort }),
     publishableKey,
     secretKey,
     webhook: { url: `${app}/webhooks/idp/v1/user-created`, secret: webhookSecret },

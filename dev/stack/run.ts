@@ -50,6 +50,7 @@ export async function runStack({ mode, args, settings, stops, signal }: StackOpt
   const kv = await start(startKv(settings));
   const identityProvider = await start(startIdpEmulator(settings, app));
   const environment: Record<string, string> = {
+    PUBLIC_ORIGIN: app,
     ...database.environment,
     ...kv.environment,
     ...identityProvider.environment,

@@ -64,13 +64,13 @@ const httpUrl = required.check(
   ),
 );
 
-/** A URL in the spelling that OAuth clients send to the provider, which copies it into access tokens. */
-const resourceUrl = required.check(
-  z.refine(
-    (value) => URL.canParse(value) && new URL(value).href === value && /^https?:[^?#]+$/.test(value),
-    'must be an https:// or http:// URL as `new URL(url).href` writes it, such as https://api.example.com/',
-  ),
-);
+/** Parses the origin of this service. Returns it in the spelling of browsers. */
+function readPublicOrigin(text: string): ParseResult<string> {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url && /^https?:/.test(url.protocol) && url.href === `${url.origin}/`
+    ? { value: url.origin }
+    : { problem: 'must be an origin, such as https://app.example.com' };
+}
 
 /** Returns true for the host names of this machine. */
 export const isLoopback = (hostname: string): boolean =>
@@ -118,7 +118,7 @@ export const variables = z.object({
   IDP_WEBHOOK_SIGNING_SECRET: parsedBy(readSigningSecrets),
   IDP_JWT_KEY: z.optional(parsedBy(parsePublicKey)),
   IDP_AUTHORIZED_PARTIES: z.optional(parsedBy(readOrigins)),
-  IDP_OAUTH_AUDIENCE: z.optional(resourceUrl),
+  PUBLIC_ORIGIN: z.optional(parsedBy(readPublicOrigin)),
   DATABASE_URL: parsedBy(readDatabaseUrl),
   KV_REST_API_URL: httpUrl,
   KV_REST_API_TOKEN: required.check(

@@ -1,9 +1,12 @@
 import { createHmac, randomUUID } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Webhook } from 'svix';
 import * as z from 'zod/mini';
 import { isLoopback, variables } from '../base/env';
 import { parseJson } from '../http/body';
+import { METADATA_PATH } from '../protected-resource';
 import { INVALID_SIGNATURE } from '../webhook';
 import { type CheckResult, check, errorCode, fail, skip, warn } from './check';
 import { validVariables } from './variables';
@@ -166,17 +169,30 @@ async function checkHeaders(origin: string): Promise<string> {
   warn(message, 'Check that no proxy or platform setting changes the headers');
 }
 
-/** Checks the document that leads an OAuth client to the provider. Without an audience, it must not exist. */
-async function checkOAuthMetadata(origin: string): Promise<string> {
-  const { IDP_OAUTH_AUDIENCE: audience } = validVariables(z.pick(variables, { IDP_OAUTH_AUDIENCE: true }));
-  const response = await request(origin, '/.well-known/oauth-protected-resource');
-  const status = audience === undefined ? 404 : 200;
-  if (response.status === status && response.body['resource'] === audience)
-    return audience === undefined ? 'accepts no OAuth access tokens' : 'OAuth clients find the metadata';
-  fail(
-    `the metadata for OAuth clients gets ${unlike(status, response)}`,
-    'Set IDP_OAUTH_AUDIENCE of the deployment to the same value',
-  );
+/** Returns the paths of the protected resources of this checkout. Each has a route for its metadata. */
+async function resourcePaths(): Promise<string[]> {
+  const files = await readdir(`app${METADATA_PATH}`, { recursive: true }).catch(() => []);
+  return files.filter((file) => /(?:^|\/)route\.tsx?$/.test(file)).map((file) => `/${dirname(file)}`);
+}
+
+/** Checks that the 401 of each protected resource leads an OAuth client to its metadata. */
+async function checkResources(origin: string): Promise<string> {
+  const { PUBLIC_ORIGIN } = validVariables(z.pick(variables, { PUBLIC_ORIGIN: true }));
+  const remedy =
+    'Set PUBLIC_ORIGIN of the deployment and of this environment to the public origin of the service';
+  const paths = await resourcePaths();
+  for (const path of paths) {
+    const { status, headers } = await request(origin, path, { method: 'POST' });
+    const [, address] = /resource_metadata="([^"]+)"/.exec(headers.get('www-authenticate') ?? '') ?? [];
+    if (status !== 401 || address === undefined)
+      fail(`POST ${path} does not get a 401 that names its metadata, but a ${status}`, remedy);
+    const { body } = await request(new URL(address).origin, new URL(address).pathname);
+    if (body['resource'] !== `${PUBLIC_ORIGIN}${path}`)
+      fail(`the metadata that the 401 of ${path} names is for another resource`, remedy);
+  }
+  return paths.length === 0
+    ? 'has no protected resource'
+    : 'OAuth clients find the metadata of each resource';
 }
 
 /** Checks a deployed service over the network, as users and the provider reach it. Does not create a user. */
@@ -191,6 +207,6 @@ export async function checkDeployedService(origin: string): Promise<CheckResult[
     check('service webhook', afterwards(checkWebhook)),
     check('service forgery', afterwards(checkForgery)),
     check('service headers', afterwards(checkHeaders)),
-    check('service oauth', afterwards(checkOAuthMetadata)),
+    check('service oauth', afterwards(checkResources)),
   ]);
 }

@@ -1,8 +1,7 @@
 import { verifyToken } from '@clerk/backend';
 import * as z from 'zod/mini';
-import { isIdentityProviderUserId } from '../api/input';
+import { isIdentityProviderUserId, parseActor } from '../api/input';
 import { environment } from '../base/env';
-import { rateLimitedWarning } from '../base/log';
 import { parseJson } from '../http/body';
 import { rejectedVerdict, type Verdict } from './verdict';
 
@@ -13,12 +12,11 @@ const Claims = z.object({
   sub: z.string().check(z.startsWith('user_'), z.refine(isIdentityProviderUserId)),
   client_id: z.string().check(z.minLength(1)),
   scope: z._default(z.string(), ''),
-  aud: z.union([z.string(), z.array(z.string())]),
+  aud: z.optional(z.union([z.string(), z.array(z.string())])),
+  act: z.optional(z.unknown()),
   exp: z.number(),
 });
 const SdkError = z.object({ reason: z.string() });
-
-const warn = rateLimitedWarning('IDP_OAUTH_AUDIENCE is not set: access tokens are rejected');
 
 /** Decodes the part of a JWT at this index. Does not verify the JWT. */
 const decode = (jwt: string, index: 0 | 1): unknown =>
@@ -28,20 +26,14 @@ const decode = (jwt: string, index: 0 | 1): unknown =>
 export const isAccessToken = (jwt: string): boolean => Header.safeParse(decode(jwt, 0)).success;
 
 /**
- * Verifies an access token. The verdict has only a reason if the token is invalid, belongs to no user or has another audience.
- * Without IDP_OAUTH_AUDIENCE, this applies to every token. Without IDP_JWT_KEY, the SDK gets the public keys from the provider,
- * and caches them.
+ * Verifies an access token. A resource must also compare its audiences. The verdict has only a reason if the token is invalid or
+ * belongs to no user. Without IDP_JWT_KEY, the SDK gets the public keys from the provider, and caches them.
  */
 export async function verifyAccessToken(jwt: string): Promise<Verdict> {
-  const { IDP_OAUTH_AUDIENCE: audience, IDP_JWT_KEY: jwtKey, IDP_SECRET_KEY, CLERK_API_URL } = environment();
-  if (audience === undefined) {
-    warn();
-    return { reason: 'access-token' };
-  }
+  const { IDP_JWT_KEY: jwtKey, IDP_SECRET_KEY, CLERK_API_URL } = environment();
   const { data: claims } = Claims.safeParse(decode(jwt, 1));
-  if (claims === undefined) return { reason: 'malformed' };
-  // The SDK's own check accepts a token without an audience.
-  if (![claims.aud].flat().includes(audience)) return { reason: 'audience' };
+  const actor = parseActor(claims?.act);
+  if (claims === undefined || actor === null) return { reason: 'malformed' };
   const remote = CLERK_API_URL ? { apiUrl: CLERK_API_URL } : {};
   const key = jwtKey ? { jwtKey } : { secretKey: IDP_SECRET_KEY, ...remote };
   try {
@@ -49,7 +41,8 @@ export async function verifyAccessToken(jwt: string): Promise<Verdict> {
   } catch (error) {
     return rejectedVerdict(SdkError.safeParse(error).data?.reason ?? 'unexpected-error');
   }
-  const { sub: user, client_id: clientId, scope, exp: expiresAt } = claims;
-  const accessToken = { user, clientId, scopes: scope.split(' ').filter(Boolean) };
+  const { sub: user, client_id: clientId, scope, aud = [], exp: expiresAt } = claims;
+  const scopes = scope.split(' ').filter(Boolean);
+  const accessToken = { user, clientId, scopes, audiences: [aud].flat(), actor };
   return { reason: 'access-token', expiresAt, accessToken };
 }

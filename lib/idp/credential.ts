@@ -8,7 +8,7 @@ export interface Credential {
 }
 
 /** Why a request has no credential. */
-export type NoCredential = 'no-credential' | 'malformed' | 'foreign-cookie';
+export type NoCredential = 'no-credential' | 'malformed' | 'opaque-token' | 'foreign-cookie';
 
 /**
  * A JWT whose parts have no base64 padding (`=`). The SDK would send another token to the provider, as an API key or a machine
@@ -87,7 +87,8 @@ export function extractCredential(
   const authorization = headers.get('authorization');
   if (authorization !== null && !OTHER_SCHEME.test(authorization)) {
     const token = BEARER.exec(authorization)?.[1] ?? '';
-    return JWT.test(token) ? { header: 'authorization', value: `Bearer ${token}` } : 'malformed';
+    if (JWT.test(token)) return { header: 'authorization', value: `Bearer ${token}` };
+    return token.startsWith('oat_') ? 'opaque-token' : 'malformed';
   }
   const cookies = parseCookies(headers).filter(({ name }) => SDK_COOKIE.test(name));
   if (!cookies.some(({ name }) => SESSION_COOKIE.test(name))) return 'no-credential';

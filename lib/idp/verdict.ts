@@ -6,6 +6,8 @@ import { environment } from '../base/env';
 import { rateLimitedWarning } from '../base/log';
 import { WITHOUT_KEYS } from './credential';
 
+const Actor = z.object({ id: z.string(), type: z.exactOptional(z.string()) });
+
 const Verdict = z.object({
   /** The user of a verified session. */
   user: z.optional(z.string()),
@@ -17,9 +19,17 @@ const Verdict = z.object({
   issuedAt: z.optional(z.number()),
   expiresAt: z.optional(z.number()),
   organization: z.optional(z.object({ id: z.string(), role: z.string() })),
-  actor: z.optional(z.object({ id: z.string(), type: z.exactOptional(z.string()) })),
+  actor: z.optional(Actor),
   /** A verified OAuth access token of a client that acts for a user. It is not a session. */
-  accessToken: z.optional(z.object({ user: z.string(), clientId: z.string(), scopes: z.array(z.string()) })),
+  accessToken: z.optional(
+    z.object({
+      user: z.string(),
+      clientId: z.string(),
+      scopes: z.array(z.string()),
+      audiences: z.array(z.string()),
+      actor: z.optional(Actor),
+    }),
+  ),
 });
 /** Result of the check of a credential. */
 export type Verdict = Readonly<z.infer<typeof Verdict>>;

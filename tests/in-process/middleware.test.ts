@@ -36,11 +36,6 @@ describe('API requests', () => {
     ['no credential', () => ({}), { reason: 'no-credential' }],
     ['a bearer that is not a token', () => bearer('ak_0123456789'), { reason: 'malformed' }],
     [
-      'an OAuth token',
-      () => bearer(tokenFor(idp, 'user_1', {}, { header: { typ: 'at+jwt' } })),
-      { reason: 'access-token' },
-    ],
-    [
       'a token without a session id',
       () => bearer(token('user_1', { sid: undefined })),
       { reason: 'malformed' },

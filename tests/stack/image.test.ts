@@ -13,12 +13,16 @@ const MAX_BYTES = 250_000_000;
 const [checkout, image] = [temporaryFolder(), temporaryFolder()];
 const dependencies = stopAfterAll(await startDependencies());
 
-test('A build without devDependencies and variables creates the files of the last stage of the Dockerfile, which have at most 250 MB and serve requests until SIGTERM. Without variables, it does not start', async () => {
+test('A build of the service with the example mcp, without devDependencies and variables, creates the files of the last stage of the Dockerfile, which have at most 250 MB and serve requests until SIGTERM. Without variables, it does not start', async () => {
   copyCheckout(checkout);
+  cpSync('examples/mcp/app', path.join(checkout, 'app'), { recursive: true });
   // npm writes this file in place, and the copy is a hard link.
   rmSync(path.join(checkout, 'node_modules/.package-lock.json'));
   const options = { cwd: checkout, env: withoutServiceVariables(), stdio: 'pipe' } as const;
-  execFileSync('npm', ['prune', '--omit=dev', '--offline', '--ignore-scripts', '--no-audit'], options);
+  const [, dependency = ''] =
+    /npm install --save-prod (\S+)/.exec(readFileSync('docs/build.md', 'utf8')) ?? [];
+  for (const command of [['install', '--save-prod', dependency], ['prune']])
+    execFileSync('npm', [...command, '--omit=dev', '--offline', '--ignore-scripts', '--no-audit'], options);
   execFileSync('npm', ['run', 'build'], options);
   const { status, stderr } = spawnSync('npm', ['start', '--', '-p', '0'], { ...options, encoding: 'utf8' });
   expect({ status, stderr }).toEqual({
@@ -41,6 +45,7 @@ test('A build without devDependencies and variables creates the files of the las
   const environment = { ...dependencies.environment, NEXT_DIST_DIR: path.join(image, '.next') };
   const { url, pid, exited } = await startServiceProcess(environment, undefined, [path.join(image, program)]);
   expect((await fetch(`${url}/health/ready`)).status).toBe(200);
+  expect((await fetch(`${url}/mcp/v1`, { method: 'POST' })).status).toBe(401);
   const page = await (await fetch(url)).text();
   const [chunk = ''] = /\/_next\/static\/[\w./~-]+\.js/.exec(page) ?? [];
   expect((await fetch(`${url}${chunk}`)).status).toBe(200);

@@ -75,7 +75,7 @@ test.each([
   ['Bearer ..', 'malformed'],
   ['Bearer ak_0123456789abcdef', 'malformed'],
   ['Bearer mt_0123456789abcdef', 'malformed'],
-  ['Bearer oat_0123456789abcdef', 'malformed'],
+  ['Bearer oat_0123456789abcdef', 'opaque-token'],
   ['Basic YTpi', 'no-credential'],
   ['Digest  a b', 'no-credential'],
 ])('The authorization header %j contains: %s', (authorization, expected) => {

@@ -1,50 +1,196 @@
 import {
   Client,
-  discoverOAuthProtectedResourceMetadata,
-  extractWWWAuthenticateParams,
+  type OAuthClientProvider,
+  type OAuthDiscoveryState,
+  type StoredOAuthClientInformation,
+  type StoredOAuthTokens,
   StreamableHTTPClientTransport,
   UnauthorizedError,
 } from '@modelcontextprotocol/client';
-import { expect, test } from 'vitest';
+import { build } from 'esbuild';
+import { chromium } from 'playwright';
+import { afterAll, expect, test } from 'vitest';
 import { freePort } from '../../dev/system/listen';
+import { chromiumOptions } from '../harness/browser/chromium';
+import { runCommand } from '../harness/commands';
+import { startFetchServer } from '../harness/dependencies/stub-server';
 import { startDependencies, startServiceProcess } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 const port = await freePort();
-const resource = `http://localhost:${port}/mcp/v1`;
-const { idp, database, environment, stop } = await startDependencies();
-stopAfterAll({ stop });
-stopAfterAll(await startServiceProcess({ ...environment, IDP_OAUTH_AUDIENCE: resource }, port));
+const origin = `http://localhost:${port}`;
+const resource = `${origin}/mcp/v1`;
+const dependencies = await startDependencies();
+stopAfterAll(dependencies);
+const { idp, database } = dependencies;
+const environment = { ...dependencies.environment, PUBLIC_ORIGIN: origin };
+stopAfterAll(await startServiceProcess(environment, port));
 
-const { id: userId } = idp.createUser({ email: 'agent@example.com' });
+const password = 'correct horse battery';
+const { id: userId, email } = idp.createUser({ email: 'agent@example.com', password });
+const internalId = async () => (await database.idsOf(userId))[0];
 
-/** Connects a client that sends an access token for this audience. */
-async function connect(audience: string, scopes = ['profile']): Promise<Client> {
-  const token = idp.oauthToken(userId, { audience, scopes });
-  const client = new Client({ name: 'test', version: '1.0.0' });
-  await client.connect(
-    new StreamableHTTPClientTransport(new URL(resource), { authProvider: { token: async () => token } }),
-  );
-  return client;
+const browser = await chromium.launch(await chromiumOptions());
+afterAll(() => browser.close());
+
+/** The bundle of the official client, and a page of another origin that loads it. */
+const entry = `export { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';`;
+const { outputFiles } = await build({
+  stdin: { contents: entry, resolveDir: process.cwd() },
+  bundle: true,
+  format: 'iife',
+  globalName: 'mcp',
+  platform: 'browser',
+  write: false,
+});
+const html = (body: string) => new Response(body, { headers: { 'content-type': 'text/html' } });
+const application = stopAfterAll(
+  await startFetchServer(({ url }) =>
+    url.endsWith('/client.js')
+      ? new Response(outputFiles[0]?.text)
+      : html('<!doctype html><title>Application</title><script src="/client.js"></script>'),
+  ),
+);
+const redirectUrl = `${application.url}/callback`;
+
+interface Store {
+  client?: StoredOAuthClientInformation;
+  tokens?: StoredOAuthTokens;
+  verifier?: string;
+  discovery?: OAuthDiscoveryState;
+  url?: URL;
 }
 
-test('A client without a token finds the authorization server by the challenge of the 401', async () => {
-  const response = await fetch(resource, { method: 'POST', body: '{}' });
-  const { resourceMetadataUrl = '', scope } = extractWWWAuthenticateParams(response);
-  expect([response.status, scope]).toEqual([401, 'profile']);
-  const metadata = await discoverOAuthProtectedResourceMetadata(resource, { resourceMetadataUrl });
-  expect(metadata).toMatchObject({ resource, authorization_servers: [idp.issuer] });
-});
+/** Returns the storage of a client, and a function that connects it. The client knows only the URL of the MCP server. */
+function newClient(stored: Store = {}) {
+  const authProvider: OAuthClientProvider = {
+    redirectUrl,
+    clientMetadata: {
+      client_name: 'Agent',
+      redirect_uris: [redirectUrl],
+      grant_types: ['authorization_code', 'refresh_token'],
+      token_endpoint_auth_method: 'none',
+    },
+    clientInformation: () => stored.client,
+    saveClientInformation: (client) => void Object.assign(stored, { client }),
+    tokens: () => stored.tokens,
+    saveTokens: (tokens) => void Object.assign(stored, { tokens }),
+    redirectToAuthorization: (url) => void Object.assign(stored, { url }),
+    saveCodeVerifier: (verifier) => void Object.assign(stored, { verifier }),
+    codeVerifier: () => stored.verifier ?? '',
+    saveDiscoveryState: (discovery) => void Object.assign(stored, { discovery }),
+    discoveryState: () => stored.discovery,
+  };
+  const transport = () => new StreamableHTTPClientTransport(new URL(resource), { authProvider });
+  return { stored, transport };
+}
 
-test('A client with a token for this server lists its tools, and gets the internal id of the user', async () => {
-  const client = await connect(resource);
-  expect((await client.listTools()).tools).toMatchObject([{ name: 'whoami' }]);
-  const [text] = await database.idsOf(userId);
-  expect(await client.callTool({ name: 'whoami' })).toMatchObject({ content: [{ text }] });
+/** Connects and calls the tool. Returns the text of its result. */
+async function whoami(transport: StreamableHTTPClientTransport): Promise<unknown> {
+  const client = new Client({ name: 'test', version: '1.0.0' });
+  await client.connect(transport);
+  const { content } = await client.callTool({ name: 'whoami' });
   await client.close();
+  return Object(content)[0].text;
+}
+
+/** Opens the address of the authorization server, signs in, and answers the consent page. Returns what the client gets. */
+async function answer(url: URL | undefined, button: 'Allow' | 'Deny'): Promise<URLSearchParams> {
+  const page = await browser.newPage();
+  await page.goto(url?.href ?? '');
+  for (const [name, value] of [
+    ['identifier', email],
+    ['password', password],
+  ] as const) {
+    await page.fill(`input[name=${name}]`, value);
+    await page.locator('.cl-formButtonPrimary').press('Enter');
+  }
+  await page.getByRole('button', { name: button }).click();
+  await page.waitForURL(`${redirectUrl}?**`);
+  const { searchParams } = new URL(page.url());
+  await page.close();
+  return searchParams;
+}
+
+/** Connects a client until it needs the user, who allows it. */
+async function authorized() {
+  const { stored, transport } = newClient();
+  const first = transport();
+  await expect(whoami(first)).rejects.toThrow(UnauthorizedError);
+  await first.finishAuth(await answer(stored.url, 'Allow'));
+  return { stored, transport };
+}
+
+test('A client that knows one URL registers itself, gets the consent of the user, and calls a tool with the internal id', async () => {
+  const { stored, transport } = await authorized();
+  const id = await whoami(transport());
+  expect(id).toBe(await internalId());
+  expect(stored.tokens?.scope).toBe('profile offline_access');
 });
 
-test('A client with a token for another audience, or without the scope, cannot connect', async () => {
-  await expect(connect('https://other.example/')).rejects.toThrow(UnauthorizedError);
-  await expect(connect(resource, ['email'])).rejects.toThrow();
+test('A client refreshes an expired token without the user', async () => {
+  idp.oauth.accessTokenSeconds = -60;
+  const { stored, transport } = await authorized();
+  idp.oauth.accessTokenSeconds = 60;
+  const { access_token: expired } = stored.tokens ?? {};
+  expect(await whoami(transport())).toBe(await internalId());
+  expect(stored.tokens?.access_token).not.toBe(expired);
+});
+
+test('A client that the user denies, and one that has not registered, get no code', async () => {
+  const { stored, transport } = newClient();
+  await expect(whoami(transport())).rejects.toThrow(UnauthorizedError);
+  const denied = await answer(stored.url, 'Deny');
+  expect([denied.get('error'), denied.get('code')]).toEqual(['access_denied', null]);
+  const unknown = newClient({ client: { client_id: 'unknown' } });
+  await expect(whoami(unknown.transport())).rejects.toThrow(UnauthorizedError);
+  expect((await fetch(unknown.stored.url ?? '')).status).toBe(400);
+});
+
+test('A client with a token for another resource, or without the scope, cannot connect', async () => {
+  for (const [audience, scopes] of [
+    [`${origin}/other/v1`, ['profile']],
+    [resource, ['email']],
+  ] as const) {
+    const token = async () => idp.oauthToken(userId, { audience, scopes: [...scopes] });
+    const transport = new StreamableHTTPClientTransport(new URL(resource), { authProvider: { token } });
+    await expect(whoami(transport)).rejects.toThrow();
+  }
+});
+
+test('The same client in a page of another origin finds the authorization server, registers itself, and calls the tool', async () => {
+  const page = await browser.newPage();
+  await page.goto(application.url);
+  const token = idp.oauthToken(userId, { audience: resource, scopes: ['profile'] });
+  const [url, text] = await page.evaluate<[string, string]>(`(async () => {
+    const stored = {};
+    const connect = async (authProvider) => {
+      const client = new mcp.Client({ name: 'page', version: '1.0.0' });
+      await client.connect(new mcp.StreamableHTTPClientTransport(new URL('${resource}'), { authProvider }));
+      return client;
+    };
+    await connect({
+      redirectUrl: location.href,
+      clientMetadata: { redirect_uris: [location.href] },
+      clientInformation: () => stored.client,
+      saveClientInformation: (client) => { stored.client = client; },
+      tokens: () => undefined,
+      saveTokens: () => {},
+      redirectToAuthorization: ({ href }) => { stored.href = href; },
+      saveCodeVerifier: () => {},
+    }).catch(() => {});
+    const client = await connect({ token: async () => '${token}' });
+    return [stored.href, (await client.callTool({ name: 'whoami' })).content[0].text];
+  })()`);
+  expect(url).toMatch(/\/oauth\/authorize\?.*scope=profile/);
+  expect(text).toBe(await internalId());
+});
+
+test('The doctor follows the 401 of the MCP server to its metadata', async () => {
+  const check = async (more: object) => {
+    const { stdout } = await runCommand('doctor', ['--json', '--url', origin], { ...environment, ...more });
+    return JSON.parse(stdout).checks.find(({ name }: { name: string }) => name === 'service oauth');
+  };
+  expect(await check({})).toMatchObject({ status: 'ok' });
+  expect(await check({ PUBLIC_ORIGIN: 'https://other.example' })).toMatchObject({ status: 'failure' });
 });

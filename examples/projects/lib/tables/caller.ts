@@ -7,20 +7,16 @@ export interface Caller {
 }
 
 /**
- * Sets the ids for the row-level security policies. The settings end with the transaction, so they work with a transaction
- * pooler. Without a user, no note is visible.
+ * Runs statements in a transaction. The row-level security policies limit them to the caller's tenant and, in `project_notes`, to
+ * the user. The settings end with the transaction, so they work with a transaction pooler.
  */
-export const setIds = (transaction: Transaction, tenantId: string, userId = '') =>
-  transaction.$executeRaw`
-    SELECT set_config('app.tenant_id', ${tenantId}, true), set_config('app.user_id', ${userId}, true)`;
-
-/** Runs statements in a transaction. The policies limit them to the caller's tenant and, in `project_notes`, to the user. */
 export function asCaller<T>(
   { tenantId, userId }: Caller,
   run: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
   return database().$transaction(async (transaction) => {
-    await setIds(transaction, tenantId, userId);
+    await transaction.$executeRaw`
+      SELECT set_config('app.tenant_id', ${tenantId}, true), set_config('app.user_id', ${userId}, true)`;
     return run(transaction);
   });
 }

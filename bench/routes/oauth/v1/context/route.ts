@@ -1,5 +1,7 @@
-import { guardOAuth } from '#lib/guard-oauth';
 import { json } from '#lib/http/route';
+import { protectedResource } from '#lib/protected-resource';
+
+const resource = protectedResource('/oauth/v1/context', { scopes: ['read'] });
 
 /** GET /oauth/v1/context: 200 with the context of the access token. */
-export const GET = guardOAuth((_request, context) => json(context), { scopes: ['read'] });
+export const GET = resource.guard((_request, context) => json(context));

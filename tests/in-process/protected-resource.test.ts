@@ -4,11 +4,10 @@ import { NextRequest } from 'next/server';
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
-import { guardOAuth, metadataUrl } from '#lib/guard-oauth';
 import { guardTenant } from '#lib/guard-tenant';
 import { json } from '#lib/http/route';
 import { forget } from '#lib/links/forget';
-import { GET as metadata } from '../../app/.well-known/oauth-protected-resource/[[...path]]/route';
+import { protectedResource } from '#lib/protected-resource';
 import { POST as register } from '../../app/auth/v1/register/route';
 import { GET as me } from '../../app/users/v1/me/route';
 import { runMiddleware } from '../harness/application';
@@ -23,8 +22,9 @@ const { database, kv } = await startInProcess();
 const idp = stopAfterAll(await startProvider());
 /** Records requests to the provider's Backend API. The service sends none, because IDP_JWT_KEY is set. */
 const backendApi = stopAfterAll(await startStubServer());
-const AUDIENCE = 'https://api.example.com/mcp';
-const METADATA = 'https://api.example.com/.well-known/oauth-protected-resource/mcp';
+const ORIGIN = 'https://api.example.com';
+const AUDIENCE = `${ORIGIN}/mcp/v1`;
+const METADATA = `${ORIGIN}/.well-known/oauth-protected-resource/mcp/v1`;
 
 const lines: unknown[][] = [];
 for (const level of ['info', 'warn', 'error'] as const)
@@ -34,7 +34,7 @@ const configure = (changes: Record<string, string> = {}) =>
   setEnvironment(parseEnvironment({ ...process.env, ...changes }));
 beforeAll(() => {
   vi.stubEnv('IDP_JWT_KEY', idp.publicKeyPem);
-  vi.stubEnv('IDP_OAUTH_AUDIENCE', AUDIENCE);
+  vi.stubEnv('PUBLIC_ORIGIN', ORIGIN);
   vi.stubEnv('CLERK_API_URL', backendApi.url);
 });
 beforeEach(() => {
@@ -46,14 +46,21 @@ afterEach(() => {
 });
 
 const handler = vi.fn((_request: NextRequest, context: object) => json(context));
-const guarded = guardOAuth(handler, { scopes: ['read'] });
+const resource = protectedResource('/mcp/v1', { scopes: ['read'], optionalScopes: ['offline_access'] });
+const guarded = resource.guard(handler);
+
+type Route = typeof guarded;
 
 /** Sends a request through the middleware to a route. */
-async function send(headers: Record<string, string>, route: typeof guarded = guarded, method = 'GET') {
+async function fetchFrom(route: Route, headers: Record<string, string>, method = 'GET'): Promise<Response> {
   const url = 'http://localhost:3000/mcp/v1';
   const passed = await runMiddleware(url, { headers: { host: 'localhost:3000', ...headers }, method });
   const request = new NextRequest(url, { headers: passed.headers, method });
-  const response = await route(request, { params: Promise.resolve({}) });
+  return route(request, { params: Promise.resolve({}) });
+}
+
+async function send(headers: Record<string, string>, route?: Route, method?: string) {
+  const response = await fetchFrom(route ?? guarded, headers, method);
   const text = await response.text();
   return {
     status: response.status,
@@ -68,15 +75,22 @@ const accessToken = (user: string, claims: object = {}, { header = {}, ...signin
     idp,
     user,
     {
-      ...{ sid: undefined, sts: undefined, v: undefined, jti: randomUUID() },
-      ...{ client_id: 'client_1', scope: 'read write', aud: AUDIENCE, ...claims },
+      sid: undefined,
+      sts: undefined,
+      v: undefined,
+      jti: randomUUID(),
+      client_id: 'client_1',
+      scope: 'read write',
+      aud: AUDIENCE,
+      ...claims,
     },
     { ...signing, header: { typ: 'at+jwt', ...header } },
   );
+const reasons = () => lines.flatMap(([fields]) => Object(fields).reason ?? []);
 const rejected = (error: string) => ({
   status: 401,
   body: { message: 'Unauthorized' },
-  challenge: `Bearer ${error}scope="read", resource_metadata="${METADATA}"`,
+  challenge: `Bearer ${error}scope="read offline_access", resource_metadata="${METADATA}"`,
 });
 const invalid = rejected('error="invalid_token", ');
 
@@ -110,7 +124,9 @@ test.each<[string, object, Signing?]>([
     {},
     'https://other.example/',
     `${AUDIENCE}/`,
-    'https://api.example.com/MCP',
+    `${ORIGIN}/`,
+    `${ORIGIN}/mcp`,
+    `${ORIGIN}/MCP/v1`,
   ].map((aud): [string, object] => [`the audience ${JSON.stringify(aud)}`, { aud }]),
   ['a list of other audiences', { aud: ['https://other.example/', `${AUDIENCE}/`] }],
   ...['mch_1', 'client_1', 'user', 'user_\0', `user_${'x'.repeat(255)}`, '', 7, undefined].map(
@@ -138,7 +154,7 @@ test.each<[string, () => Record<string, string>, object]>([
   ['an opaque access token', () => bearer('oat_0123456789abcdef'), invalid],
   ['an API key', () => bearer('ak_0123456789abcdef'), invalid],
   ['a machine token', () => bearer('mt_0123456789abcdef'), invalid],
-  ['an access token in a cookie', () => cookie(accessToken('user_cookie')), invalid],
+  ['an access token in a cookie', () => cookie(accessToken('user_cookie')), rejected('')],
   ['no credential', () => ({}), rejected('')],
 ])('A request with %s gets a 401', async (_what, headers, response) => {
   expect(await send(headers())).toEqual(response);
@@ -151,14 +167,14 @@ test.each(['write', 'reads', 'Read', 'read:all', 'a\tread', '', undefined])(
     expect(await send(bearer(accessToken('user_scope', { scope })))).toEqual({
       status: 403,
       body: { message: 'Forbidden' },
-      challenge: `Bearer error="insufficient_scope", scope="read", resource_metadata="${METADATA}"`,
+      challenge: `Bearer error="insufficient_scope", scope="read offline_access", resource_metadata="${METADATA}"`,
     });
     expect(kv.takeCommands()).toEqual([]);
   },
 );
 
 test('An access token needs all scopes of the route', async () => {
-  const route = guardOAuth(handler, { scopes: ['read', 'write'] });
+  const route = protectedResource('/mcp/v1', { scopes: ['read', 'write'] }).guard(handler);
   for (const [scope, status] of [
     ['read', 403],
     ['write', 403],
@@ -208,15 +224,12 @@ test('Each of 400 requests of 50 users with access tokens and sessions gets its 
   expect(JSON.stringify(lines)).not.toMatch(/logged|eyJ|api\.example|user_/);
 });
 
-test('Without IDP_OAUTH_AUDIENCE, every access token gets a 401, a warning says why, and there is no metadata', async () => {
-  configure({ IDP_OAUTH_AUDIENCE: '' });
-  const challenge = 'Bearer error="invalid_token", scope="read"';
-  for (const aud of [AUDIENCE, undefined])
-    expect(await send(bearer(accessToken('user_1', { aud })))).toEqual({ ...invalid, challenge });
-  const message = 'IDP_OAUTH_AUDIENCE is not set: access tokens are rejected';
-  expect(lines.filter((line) => line.includes(message))).toHaveLength(1);
-  const request = new NextRequest(METADATA);
-  expect((await metadata(request, { params: Promise.resolve({}) })).status).toBe(404);
+test('Without PUBLIC_ORIGIN, every access token gets a 401, the log says why, and there is no metadata', async () => {
+  configure({ PUBLIC_ORIGIN: '' });
+  const challenge = 'Bearer error="invalid_token", scope="read offline_access"';
+  expect(await send(bearer(accessToken('user_1')))).toEqual({ ...invalid, challenge });
+  expect(reasons()).toEqual(['no-public-origin']);
+  expect(await send({}, resource.metadata.GET)).toMatchObject({ status: 404 });
 });
 
 test('Without IDP_JWT_KEY, the SDK gets the keys from the provider', async () => {
@@ -224,29 +237,100 @@ test('Without IDP_JWT_KEY, the SDK gets the keys from the provider', async () =>
   expect(await send(bearer(accessToken('user_1')))).toMatchObject({ status: 200 });
 });
 
-test('An OPTIONS request gets a 204, and the handler does not run', async () => {
-  handler.mockClear();
-  expect(await send({}, guarded, 'OPTIONS')).toMatchObject({ status: 204, challenge: null });
-  expect(handler).not.toHaveBeenCalled();
-});
-
-test.each([
-  [METADATA, 200],
-  ['https://api.example.com/.well-known/oauth-protected-resource', 200],
-  ['https://api.example.com/.well-known/oauth-protected-resource/other', 404],
-])('The metadata of the protected resource at %s has the status %i', async (url, status) => {
-  const response = await metadata(new NextRequest(url), { params: Promise.resolve({}) });
-  expect(response.status).toBe(status);
-  if (status !== 200) return;
-  expect(response.headers.get('access-control-allow-origin')).toBe('*');
-  expect(await response.json()).toEqual({
-    resource: AUDIENCE,
-    authorization_servers: [idp.issuer],
-    bearer_methods_supported: ['header'],
+test('The metadata names the resource, its authorization server and its scopes', async () => {
+  expect(await send({}, resource.metadata.GET)).toMatchObject({
+    status: 200,
+    body: {
+      resource: AUDIENCE,
+      authorization_servers: [idp.issuer],
+      scopes_supported: ['read', 'offline_access'],
+      bearer_methods_supported: ['header'],
+    },
   });
 });
 
-test('The address of the metadata has no slash at the end, because a route has none', () => {
-  for (const path of ['', 'mcp/'])
-    expect(metadataUrl(`https://api.example.com/${path}`).pathname).toMatch(/resource(?:\/mcp)?$/);
+test('A page of another origin can read each response, and its preflight allows a bearer token and every other header', async () => {
+  handler.mockClear();
+  const origin = { origin: 'https://page.example', 'sec-fetch-site': 'cross-site' };
+  for (const [route, headers, status] of [
+    [guarded, bearer(accessToken('user_1')), 200],
+    [guarded, {}, 401],
+    [guarded, bearer(accessToken('user_1', { scope: '' })), 403],
+    [resource.metadata.GET, {}, 200],
+  ] as const) {
+    const response = await fetchFrom(route, { ...origin, ...headers });
+    const names = ['access-control-allow-origin', 'access-control-expose-headers'];
+    expect([response.status, ...names.map((name) => response.headers.get(name))]).toEqual([status, '*', '*']);
+  }
+  for (const { OPTIONS } of [resource, resource.metadata]) {
+    const { status, headers } = await fetchFrom(OPTIONS, origin, 'OPTIONS');
+    const names = ['allow-origin', 'allow-methods', 'allow-headers'];
+    const values = names.map((name) => headers.get(`access-control-${name}`));
+    expect([status, ...values]).toEqual([204, '*', '*', 'authorization, *']);
+  }
+  expect(handler).toHaveBeenCalledTimes(1);
+});
+
+test.each([
+  ['a foreign origin', { 'sec-fetch-site': 'cross-site', origin: 'https://page.example' }],
+  ['an authorized party', { 'sec-fetch-site': 'same-site', origin: 'https://authorized.example' }],
+  ['a subdomain', { 'sec-fetch-site': 'same-site' }],
+])(
+  'A session cookie does not count in a request from %s, and a bearer token does',
+  async (_what, headers) => {
+    configure({ IDP_AUTHORIZED_PARTIES: 'https://authorized.example' });
+    const session = tokenFor(idp, 'user_1', { azp: 'https://authorized.example' });
+    expect(await send({ ...headers, ...cookie(session) })).toEqual(rejected(''));
+    expect(reasons()).toEqual(['foreign-cookie']);
+    expect(await send({ ...headers, ...bearer(session) })).toMatchObject({ status: 200 });
+  },
+);
+
+test('A resource rejects a token for another resource of the same origin', async () => {
+  const other = protectedResource('/other/v1', { scopes: ['read'] });
+  const token = bearer(accessToken('user_1', { aud: `${ORIGIN}/other/v1` }));
+  expect(await send(token, other.guard(handler))).toMatchObject({ status: 200 });
+  expect(await send(token)).toEqual(invalid);
+});
+
+test.each(['https://api.example.com', 'https://api.example.com/'])(
+  'The audience %s means the same as the other spelling of the origin',
+  async (aud) => {
+    const origin = protectedResource('/', { scopes: ['read'] });
+    expect(await send(bearer(accessToken('user_1', { aud })), origin.guard(handler))).toMatchObject({
+      status: 200,
+    });
+    expect(await send({}, origin.metadata.GET)).toMatchObject({ body: { resource: `${ORIGIN}/` } });
+    const challenge = `Bearer scope="read", resource_metadata="${ORIGIN}/.well-known/oauth-protected-resource"`;
+    expect(await send({}, origin.guard(handler))).toMatchObject({ challenge });
+  },
+);
+
+test.each(['', 'mcp', '//mcp', '/mcp/', '/%7Ea', '/A%2FB', '/v1.rsc', '/a/../b', '/a b', '/a?b', '/a#b'])(
+  'The path %j is rejected at its declaration',
+  (path) => {
+    expect(() => protectedResource(path, { scopes: [] })).toThrow(
+      'cannot be the path of a protected resource',
+    );
+  },
+);
+
+test.each<[string, string, () => Record<string, string>]>([
+  ['no-audience', 'a token without an audience', () => bearer(accessToken('user_1', { aud: undefined }))],
+  ['audience', 'a token for another audience', () => bearer(accessToken('user_1', { aud: `${ORIGIN}/` }))],
+  ['opaque-token', 'an opaque access token', () => bearer('oat_0123456789abcdef')],
+  ['insufficient-scope', 'a token without the scope', () => bearer(accessToken('user_1', { scope: '' }))],
+])('The log has the reason %s for %s', async (reason, _what, headers) => {
+  await send(headers());
+  expect(reasons()).toEqual([reason]);
+});
+
+test('The context has the actor of an access token or a session, and the log says that a user is impersonated', async () => {
+  for (const token of [accessToken, tokenFor.bind(undefined, idp)]) {
+    const actor = { id: 'user_admin', type: 'agent' };
+    const act = { sub: actor.id, type: actor.type };
+    expect(await send(bearer(token('user_1', { act })))).toMatchObject({ status: 200, body: { actor } });
+    expect(lines.at(-1)).toEqual([expect.objectContaining({ impersonated: true }), 'request']);
+    expect(await send(bearer(token('user_1', { act: { sub: 7 } })))).toEqual(invalid);
+  }
 });

@@ -1,0 +1,3 @@
+import { mcp } from '../../../../mcp/v1/resource';
+
+export const { GET, OPTIONS } = mcp.metadata;

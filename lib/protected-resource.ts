@@ -1,0 +1,130 @@
+import type { Actor } from './api/input';
+import type { AuthenticatedContext } from './api/schemas';
+import { environment } from './base/env';
+import { addLogFields } from './base/log';
+import { type GuardedHandler, guardBy, resolveUser, type Verdict } from './guard';
+import { HttpError } from './http/error';
+import { json, type RouteContext, type RouteHandler, route } from './http/route';
+import { extractCredential } from './idp/credential';
+
+/** The authenticated user of a request, and who acts for the user: an OAuth client, a person or an agent. */
+export interface ResourceContext extends AuthenticatedContext {
+  /** The client and its scopes. Both are undefined for a session. */
+  readonly clientId?: string | undefined;
+  readonly scopes?: readonly string[] | undefined;
+  readonly actor?: Actor | undefined;
+}
+
+/** The path under which each protected resource has its metadata (RFC 9728, 3.1). */
+export const METADATA_PATH = '/.well-known/oauth-protected-resource';
+
+/** A path that has one spelling for clients, proxies and Next.js. */
+const PATH = /^\/(?:[\w~-]+(?:\/[\w~-]+)*)?$/;
+
+/** Lets pages of every origin read the response to a request without cookies. */
+const CORS = { 'access-control-allow-origin': '*', 'access-control-expose-headers': '*' };
+const PREFLIGHT = {
+  'access-control-allow-methods': '*',
+  // The wildcard does not include this header.
+  'access-control-allow-headers': 'authorization, *',
+  'access-control-max-age': '7200',
+};
+
+const withCors =
+  <C extends RouteContext>(handler: RouteHandler<C>): RouteHandler<C> =>
+  async (request, context) => {
+    const response = await handler(request, context);
+    for (const [name, value] of Object.entries(CORS)) response.headers.set(name, value);
+    return response;
+  };
+
+const OPTIONS = withCors(route(() => new Response(null, { status: 204, headers: PREFLIGHT })));
+
+interface Scopes {
+  /** The scopes that an access token must have. */
+  readonly scopes: readonly string[];
+  /** Other scopes for which a client should ask, such as `offline_access`. */
+  readonly optionalScopes?: readonly string[];
+}
+
+/**
+ * Declares the route at a path as an OAuth protected resource, whose identifier is PUBLIC_ORIGIN with the path. Throws an error for
+ * a path that contains more than letters, digits, `_`, `~`, `-` and single slashes.
+ *
+ * `guard` creates a route like the guard for sessions, which also accepts an access token of a user. The provider must have
+ * issued the token for this resource (RFC 8707), and the token must have all `scopes`. Scopes do not apply to a session. Without
+ * a session or a valid token, the response is a 401. If the token lacks a scope, it is a 403. Both have a `WWW-Authenticate`
+ * header, which leads a client to `metadata`. Pages of other origins can send an access token, but no cookie. Without
+ * PUBLIC_ORIGIN, every access token gets a 401, and `metadata` is a 404.
+ */
+export function protectedResource(path: string, { scopes: required, optionalScopes = [] }: Scopes) {
+  if (!PATH.test(path)) throw new Error(`${path} cannot be the path of a protected resource`);
+  const scopes = [...required, ...optionalScopes];
+
+  /** Returns an address of this service. Returns undefined without PUBLIC_ORIGIN. */
+  function address(pathname: string): string | undefined {
+    const { PUBLIC_ORIGIN } = environment();
+    return PUBLIC_ORIGIN && `${PUBLIC_ORIGIN}${pathname}`;
+  }
+
+  /** Returns an error whose response has a challenge (RFC 6750, 3, and RFC 9728, 5.1). */
+  function challenge(status: 401 | 403, error?: string): HttpError {
+    const metadata = address(`${METADATA_PATH}${path.replace(/\/$/, '')}`);
+    const parameters = Object.entries({ error, scope: scopes.join(' '), resource_metadata: metadata })
+      .filter(([, value]) => value)
+      .map(([name, value]) => `${name}="${value}"`);
+    return new HttpError(status, status === 401 ? 'Unauthorized' : 'Forbidden', {
+      'www-authenticate': `Bearer ${parameters.join(', ')}`.trim(),
+    });
+  }
+
+  /** Returns why this resource rejects access tokens for these audiences. */
+  function problemOf(audiences: readonly string[]): string | undefined {
+    const resource = address(path);
+    if (resource === undefined) return 'no-public-origin';
+    if (audiences.length === 0) return 'no-audience';
+    // Two spellings identify an origin: with and without a slash.
+    const isOwn = audiences.some((audience) => audience === resource || `${audience}/` === resource);
+    return isOwn ? undefined : 'audience';
+  }
+
+  async function contextOf(verdict: Verdict, headers: Headers): Promise<ResourceContext> {
+    const { accessToken } = verdict;
+    // As for a POST, because cookies of another page do not count here in any request.
+    const isForeign = extractCredential('POST', headers, []) === 'foreign-cookie';
+    const reason = isForeign ? 'foreign-cookie' : accessToken && problemOf(accessToken.audiences);
+    if (reason === undefined && accessToken && !required.every((one) => accessToken.scopes.includes(one))) {
+      addLogFields({ reason: 'insufficient-scope' });
+      throw challenge(403, 'insufficient_scope');
+    }
+    // Without the issue time of an access token, which does not link a forgotten user again.
+    const { user, actor } = accessToken ?? verdict;
+    const context = await resolveUser(reason ? { reason } : accessToken ? { user, actor } : verdict);
+    if (context === undefined)
+      throw challenge(401, headers.has('authorization') ? 'invalid_token' : undefined);
+    const { clientId, scopes: given } = accessToken ?? {};
+    return Object.freeze({ ...context, clientId, scopes: given, actor });
+  }
+
+  return {
+    guard: <C extends RouteContext>(handler: GuardedHandler<ResourceContext, C>): RouteHandler<C> =>
+      withCors(guardBy(contextOf, handler)),
+    OPTIONS,
+    metadata: {
+      GET: withCors(
+        route(() => {
+          const resource = address(path);
+          if (resource === undefined) throw new HttpError(404, 'Not found');
+          const { CLERK_FAPI_URL, IDP_PUBLISHABLE_KEY } = environment();
+          return json({
+            resource,
+            authorization_servers: [CLERK_FAPI_URL ?? IDP_PUBLISHABLE_KEY.frontendApi],
+            scopes_supported: scopes,
+            bearer_methods_supported: ['header'],
+          });
+        }),
+      ),
+      OPTIONS,
+    },
+  };
+}
