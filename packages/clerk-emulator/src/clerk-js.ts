@@ -36,10 +36,10 @@ type PackageName = keyof typeof PACKAGES;
  */
 const SCRIPT_PATH =
   /^\/npm\/@clerk\/(?<name>clerk-js@5(?=\.|\/)|clerk-js|ui)(?:@?[^/]*)\/dist\/(?<file>[\w.-]+\.js)$/;
-const FETCH_TIMEOUT_MILLISECONDS = 120_000;
+const FETCH_TIMEOUT_MS = 120_000;
 /** Prefix of the temporary folder of a download. */
 const UNFINISHED = '.fetching-';
-const DAY_MILLISECONDS = 24 * 3600 * 1000;
+const DAY_MS = 24 * 3600 * 1000;
 /**
  * By default, npm retries for more than a minute while the network is down, and the sign-in page would wait for npm. The
  * last two options limit npm to one retry, after a second.
@@ -101,7 +101,7 @@ async function removeStaleDownloads(folder: string): Promise<void> {
       ({ mtimeMs }) => mtimeMs,
       () => Number.NaN, // another process has removed it
     );
-    if (Date.now() - modified > DAY_MILLISECONDS) await rm(download, { recursive: true, force: true });
+    if (Date.now() - modified > DAY_MS) await rm(download, { recursive: true, force: true });
   }
 }
 
@@ -168,7 +168,7 @@ async function packTarball(name: PackageName, into: string): Promise<string> {
   const fetched = promisify(execFile)(
     command,
     [...prefix, 'pack', packageSpec(name), '--pack-destination', into, ...NPM_OPTIONS],
-    { timeout: FETCH_TIMEOUT_MILLISECONDS, shell: !isNpm && process.platform === 'win32' },
+    { timeout: FETCH_TIMEOUT_MS, shell: !isNpm && process.platform === 'win32' },
   );
   const killAtExit = () => fetched.child.kill();
   process.once('exit', killAtExit);

@@ -26,7 +26,7 @@ export interface State {
 
 const SHOWN_ROWS = 50;
 /** Delay before a message. All changes during the delay are part of the message. */
-const GATHER_MILLISECONDS = 100;
+const GATHER_MS = 100;
 
 const newest = <Row>(rows: readonly Row[]) => rows.slice(-SHOWN_ROWS).reverse();
 
@@ -74,7 +74,7 @@ export function streamState(instance: Instance, context: Context): Response {
       if (!isChanged) await new Promise<void>((resolve) => (wake = resolve));
       isChanged = false;
       await stream.writeSSE({ data: JSON.stringify(readState(instance)) });
-      await stream.sleep(GATHER_MILLISECONDS);
+      await stream.sleep(GATHER_MS);
     }
   });
 }

@@ -14,7 +14,7 @@ export interface Store extends Data {
   close(): Promise<void>;
 }
 
-const WRITE_DELAY_MILLISECONDS = 200;
+const WRITE_DELAY_MS = 200;
 /** The store spends at most this fraction of the time on writing. A large store is therefore written less often. */
 const WRITE_SHARE = 0.1;
 
@@ -29,7 +29,7 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
   let unwritten = false;
   let writeTimer: NodeJS.Timeout | undefined;
   let writing = Promise.resolve();
-  let writeDelay = WRITE_DELAY_MILLISECONDS;
+  let writeDelay = WRITE_DELAY_MS;
 
   const announce = () => {
     if (isAnnouncing) return;
@@ -55,7 +55,7 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
     unwritten = false;
     const begun = Date.now();
     await replaceFile(file, JSON.stringify(data));
-    writeDelay = Math.max(WRITE_DELAY_MILLISECONDS, (Date.now() - begun) / WRITE_SHARE);
+    writeDelay = Math.max(WRITE_DELAY_MS, (Date.now() - begun) / WRITE_SHARE);
   };
   const scheduleWrite = () => {
     if (dataFile === undefined || writeTimer !== undefined) return;

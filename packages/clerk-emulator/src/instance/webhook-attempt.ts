@@ -8,7 +8,7 @@ export interface WebhookEndpoint {
   readonly secrets: readonly string[];
 }
 
-const RESPONSE_TIMEOUT_MILLISECONDS = 15_000;
+const RESPONSE_TIMEOUT_MS = 15_000;
 const RECORDED_RESPONSE_BYTES = 1024;
 
 /** Attempts a delivery once, with a timeout of 15 s. Never rejects. The result of a failed attempt contains the error. */
@@ -54,7 +54,7 @@ async function post(
   stop: AbortSignal,
 ): Promise<Pick<DeliveryAttempt, 'status' | 'answer'>> {
   const timeout = new AbortController();
-  const cancel = clock.after(RESPONSE_TIMEOUT_MILLISECONDS, () =>
+  const cancel = clock.after(RESPONSE_TIMEOUT_MS, () =>
     timeout.abort(new Error('No response within 15 seconds')),
   );
   try {

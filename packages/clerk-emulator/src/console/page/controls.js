@@ -1,7 +1,7 @@
 // @ts-check
 import { html, useState } from './preact.js';
 
-const TIMEOUT_MILLISECONDS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 /**
  * Calls the server of the console and returns the response body. Throws an error with a message for the user if the call fails.
@@ -12,7 +12,7 @@ const TIMEOUT_MILLISECONDS = 10_000;
 export async function call(method, path, body = {}) {
   const response = await fetch(path, {
     method,
-    signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS),
+    signal: AbortSignal.timeout(TIMEOUT_MS),
     ...(method !== 'GET' && {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),

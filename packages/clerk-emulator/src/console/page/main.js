@@ -6,7 +6,7 @@ import { Deliveries, Endpoint, eventForm } from './webhooks.js';
 
 /** @import { State } from '../state' */
 
-const RETRY_MILLISECONDS = 2000;
+const RETRY_MS = 2000;
 const sections = {
   'mail-list': Mails,
   'user-list': Users,
@@ -48,7 +48,7 @@ function follow() {
   source.addEventListener('error', () => {
     showConnection(false);
     // The browser reconnects when a stream ends, but not after a response that is not a stream.
-    if (source.readyState === EventSource.CLOSED) setTimeout(follow, RETRY_MILLISECONDS);
+    if (source.readyState === EventSource.CLOSED) setTimeout(follow, RETRY_MS);
   });
 }
 
