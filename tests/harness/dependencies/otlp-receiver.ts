@@ -57,8 +57,9 @@ const Batch = z.object({
 
 /** An OTLP/HTTP collector that stores the JSON bodies that it receives. */
 export interface OtlpReceiver {
-  /** Address of this receiver. A service whose OTEL_EXPORTER_OTLP_ENDPOINT has this value sends its telemetry here. */
   readonly url: string;
+  /** Environment variables of a service that sends its telemetry to this receiver at short intervals. */
+  readonly environment: Readonly<Record<string, string>>;
   /** Returns the bodies of all requests, one per line. */
   received(): string;
   /** Path, content type and authorization of each request. */
@@ -86,8 +87,14 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   });
   const port = await listen(server);
   const batches = () => bodies.map((body) => Batch.parse(JSON.parse(body)));
+  const url = `http://127.0.0.1:${port}`;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
+    environment: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: url,
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+      OTEL_METRIC_EXPORT_INTERVAL: '1000',
+    },
     received: () => bodies.join('\n'),
     calls,
     resources: () =>

@@ -1,17 +1,33 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { waitUntil } from '../../dev/system/processes';
 import { ROLE_PASSWORD } from '../harness/dependencies/database';
+import { startOtlpReceiver } from '../harness/dependencies/otlp-receiver';
 import { SECRET_KEY, SIGNING_SECRET } from '../harness/keys';
 import { exchange } from '../harness/raw-http';
-import { bearer, deliver, me, register, send, signatureHeaders, tokenFor } from '../harness/requests';
+import {
+  bearer,
+  cookie,
+  deliver,
+  HOOK,
+  ME,
+  me,
+  register,
+  send,
+  signatureHeaders,
+  tokenFor,
+} from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
 /** Returns a unique text that begins with `what`. */
 const mark = (what: string) => `${what}${randomBytes(8).toString('hex')}`;
 
-/** Values in the requests and the database URL. The output must not contain them, except `path`, which is not a secret. */
+/**
+ * Values in the requests and the database URL. The log and the telemetry must not contain them. Only the log may contain `path`,
+ * which is not a secret.
+ */
 const MARKS = {
   email: `${mark('ada')}@example.com`,
   firstName: mark('Ada'),
@@ -33,20 +49,36 @@ const MESSAGE_ID = 'msg_of_the_valid_delivery';
 /** Responses to the hostile traffic, with their headers. */
 const received: string[] = [];
 
+const receiver = stopAfterAll(await startOtlpReceiver());
 const service = stopAfterAll(
   await startTestService({
+    environment: receiver.environment,
     databaseUrl: async (database) => (await database.createRole('ALTER ROLE $role SUPERUSER')).url,
   }),
 );
 const token = tokenFor(service.idp, MARKS.identityProviderUserId);
 const impersonated = tokenFor(service.idp, 'user_impersonated', { act: { sub: MARKS.actor } });
 const expired = tokenFor(service.idp, 'user_expired', { exp: 1_700_000_000, email: MARKS.email });
+const SECRETS = {
+  ...MARKS,
+  token,
+  expired,
+  impersonated,
+  signatureOfTheToken: token.split('.')[2] ?? '',
+  secretKey: SECRET_KEY,
+  signingSecret: SIGNING_SECRET.replace('whsec_', ''),
+  kvToken: service.environment['KV_REST_API_TOKEN'] ?? '',
+  jwtKey: (service.environment['IDP_JWT_KEY'] ?? '').split('\n')[2] ?? '',
+  databaseUrl: service.environment['DATABASE_URL'] ?? '',
+};
 await hostileTraffic();
 await service.kv.proxy.treat('refuse');
 await hostileTraffic();
 await service.database.proxy.treat('reset');
 await hostileTraffic();
 await service.database.proxy.treat('forward');
+const breaker = () => receiver.metrics().find(({ name }) => name.endsWith('breaker.open'))?.points[0]?.value;
+const isOpenExported = await waitUntil(() => breaker() === 1, 20_000);
 await service.kv.proxy.treat('forward');
 for (let request = 0; request < 40; request += 1) await me(service.url, token);
 
@@ -65,7 +97,13 @@ async function hostileTraffic(): Promise<void> {
   const odd = {
     cookie: `__session=${MARKS.cookie}; a=${MARKS.cookie}`,
     'x-request-id': `${MARKS.cookie} <odd>`,
+    'user-agent': MARKS.cookie,
+    traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+    tracestate: `vendor=${MARKS.cookie}`,
+    baggage: `user=${MARKS.cookie}`,
   };
+  for (const page of ['', 'account', 'docs', 'sign-in/x', '_next/static/x'])
+    await send(`${url}/${page}?q=${MARKS.query}&token=${token}`, { headers: { ...odd, ...cookie(token) } });
   const responses = await Promise.all([
     me(url, token),
     me(url, expired),
@@ -99,20 +137,8 @@ async function hostileTraffic(): Promise<void> {
 
 describe('After three rounds of hostile traffic (with all dependencies, without the cache, without the cache and the database)', () => {
   test('The output of the service after hostile traffic contains no secret, token, email address, body or user id', () => {
-    const secrets = {
-      ...MARKS,
-      token,
-      expired,
-      impersonated,
-      signatureOfTheToken: token.split('.')[2] ?? '',
-      secretKey: SECRET_KEY,
-      signingSecret: SIGNING_SECRET.replace('whsec_', ''),
-      kvToken: service.environment['KV_REST_API_TOKEN'] ?? '',
-      jwtKey: (service.environment['IDP_JWT_KEY'] ?? '').split('\n')[2] ?? '',
-      databaseUrl: service.environment['DATABASE_URL'] ?? '',
-    };
-    expect(Object.values(secrets).every((secret) => secret.length >= 16)).toBe(true);
-    const { path, ...others } = secrets;
+    expect(Object.values(SECRETS).every((secret) => secret.length >= 16)).toBe(true);
+    const { path, ...others } = SECRETS;
     const output = service.output();
     expect(Object.entries(others).filter(([, secret]) => output.includes(secret))).toEqual([]);
     // The path is not a secret. Each of the three rounds requests it once, and the service may log each request once.
@@ -149,6 +175,8 @@ describe('After three rounds of hostile traffic (with all dependencies, without 
     handler: z.enum(['completed', 'repeated']).optional(),
     impersonated: z.literal(true).optional(),
     error: z.record(z.string(), z.unknown()).optional(),
+    trace_id: z.string().length(32).optional(),
+    span_id: z.string().length(16).optional(),
     msg: z.literal('request'),
   });
 
@@ -187,5 +215,52 @@ describe('After three rounds of hostile traffic (with all dependencies, without 
       expect(outcomes).toContain(outcome);
     }
     expect(lines.filter(({ status, level }) => (level === 'error') !== status >= 500)).toEqual([]);
+  });
+
+  test('The exported spans and metrics contain no secret, token, email address, body, path, id or header', async () => {
+    expect(isOpenExported).toBe(true);
+    expect(receiver.metrics().map(({ name }) => name)).toEqual([
+      'http.server.request.duration',
+      'identity_link.cache.breaker.open',
+      'identity_link.cache.operation.duration',
+      'identity_link.registrations',
+      'identity_link.webhook.last_verified.age',
+      'identity_link.webhooks',
+    ]);
+    const steps = () =>
+      receiver
+        .spans()
+        .map(
+          ({ name, attributes: { 'identity_link.outcome': outcome, 'http.status_code': status } }) =>
+            `${name} ${outcome ?? status}`,
+        );
+    await expect
+      .poll(steps)
+      .toEqual(
+        expect.arrayContaining([
+          'cache read hit',
+          'cache read miss',
+          'cache read error',
+          'cache write stored',
+          'guard passed',
+          'guard rejected',
+          'guard failed',
+          'register created',
+          'register existing',
+          'register failed',
+          'verify webhook verified',
+          'verify webhook rejected',
+          `GET ${ME} 200`,
+          `GET ${ME} 401`,
+          `GET ${ME} 500`,
+          `POST ${HOOK} 200`,
+          `POST ${HOOK} 400`,
+        ]),
+      );
+    const [userId = ''] = await service.database.idsOf(MARKS.identityProviderUserId);
+    const exported = receiver.received();
+    expect(
+      Object.entries({ ...SECRETS, userId, MESSAGE_ID }).filter(([, secret]) => exported.includes(secret)),
+    ).toEqual([]);
   });
 });
