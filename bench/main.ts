@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { SIGNING_SECRET } from '../tests/harness/keys';
 import { LIVE_KEYS, startDependencies, type TestDependencies } from '../tests/harness/service';
-import { startDedicatedPostgres } from '../tools/dedicated-postgres';
+import startDatabase from '../tests/vitest/start-database';
 import { copyCheckout } from '../tools/temporary-project';
 import { CONNECTIONS, cpuPerRequest } from './load';
 import {
@@ -136,9 +136,9 @@ const stopAll = () => {
 
 /** Measures all applications and returns the text for README.md. */
 async function measure(): Promise<string> {
-  const postgres = await startDedicatedPostgres();
-  stops.push(postgres.stop);
-  const dependencies = await startDependencies({ server: postgres, keys: 'live' });
+  const stopDatabase = await startDatabase();
+  if (stopDatabase) stops.push(stopDatabase);
+  const dependencies = await startDependencies({ keys: 'live' });
   stops.push(dependencies.stop);
   const { database, idp, kv } = dependencies;
   const applications = applicationsFor(dependencies);
