@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
@@ -9,22 +8,14 @@ import type { TestService, TestServiceOptions } from './service';
 export const API = '/projects/v1/projects';
 
 /** Privileges of the service's role: some of the grants in docs/deploy.md, and one for the tables of the projects example. */
-const privilegesOf = (role: string) => `
-  GRANT SELECT, INSERT ON users, tenants TO ${role};
-  GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects, pending_tenant_deletions TO ${role};
-  GRANT SELECT, INSERT, UPDATE, DELETE ON projects, project_members, project_notes TO ${role}`;
+const PRIVILEGES = `
+  GRANT SELECT, INSERT ON users, tenants TO $role;
+  GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects, pending_tenant_deletions TO $role;
+  GRANT SELECT, INSERT, UPDATE, DELETE ON projects, project_members, project_notes TO $role`;
 
-/**
- * Options that start the service with its own database role. The role is not a superuser, so row-level security applies to it.
- * Its name is random, because all databases of a PostgreSQL server share the roles.
- */
+/** Options that start the service with its own database role. The role is not a superuser, so row-level security applies to it. */
 export const projectsOptions: TestServiceOptions = {
-  async databaseUrl({ pool, url }) {
-    const username = `projects_${randomBytes(6).toString('hex')}`;
-    const password = 'password-of-the-role';
-    await pool.query(`CREATE ROLE ${username} LOGIN PASSWORD '${password}'; ${privilegesOf(username)}`);
-    return Object.assign(new URL(url), { username, password }).href;
-  },
+  databaseUrl: async (database) => (await database.createRole(PRIVILEGES)).url,
 };
 
 /** Returns a session token of a user. Without an organization, none is active in the session. */
