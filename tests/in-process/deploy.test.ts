@@ -1,20 +1,12 @@
 import { createHash } from 'node:crypto';
-import {
-  appendFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
-import os from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
 import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { deployMigrations, pendingMigrations } from '#lib/storage/migrations';
 import { createTestDatabase, serverOfThisRun } from '../harness/dependencies/database';
+import { temporaryFolder } from '../vitest/temporary-folder';
 
 // A file system may list a folder in any order, so a deployment must sort the migrations. The mock reverses the order, so that a
 // deployment that does not sort them fails.
@@ -27,8 +19,7 @@ vi.mock('node:fs', async (original) => {
 });
 
 const committed = path.resolve('prisma/migrations');
-const root = mkdtempSync(path.join(os.tmpdir(), 'deploy-test-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder();
 /** A database without tables. */
 const database = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });
 afterAll(() => database.drop());

@@ -1,18 +1,17 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import os from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { startPostgres } from '../../dev/postgres/server';
 import { startProcess } from '../../dev/system/start-process';
 import { query } from '../harness/dependencies/database';
 import { deliver, me, register, send, tokenFor, userCreated } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
+import { temporaryFolder } from '../vitest/temporary-folder';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
-const root = mkdtempSync(path.join(os.tmpdir(), 'deploy-test-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder();
 const server = stopAfterAll(await startPostgres({ folder: path.join(root, 'postgres'), durable: false }));
 let databases = 0;
 
