@@ -88,15 +88,8 @@ test('The console shows the last 200 requests to the Clerk APIs, without their q
 });
 
 test('To prevent DNS rebinding, the console rejects a Host header that does not name this machine', async () => {
-  const { port } = new URL(url);
-  for (const host of ['evil.example', `evil.example:${port}`, 'localhost.evil.example', '192.168.0.1']) {
-    for (const path of ['/', '/api/state']) {
-      expect((await send('GET', path, undefined, { host })).status, host).toBe(403);
-    }
-  }
-  for (const host of ['localhost', `localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`]) {
-    expect((await send('GET', '/', undefined, { host })).status, host).toBe(200);
-  }
+  for (const path of ['/', '/api/state'])
+    expect((await send('GET', path, undefined, { host: 'evil.example' })).status, path).toBe(403);
 });
 
 test('A page of another site or origin cannot read or change data of the console', async () => {

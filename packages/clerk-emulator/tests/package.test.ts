@@ -71,23 +71,6 @@ test('A program imports the installed package and its test helpers by name', asy
   expect(stdout.trim()).toBe('200 200 200 200 signedInAs emulator signedInAs');
 });
 
-test('The Vitest fixtures of the installed package provide an emulator and a token for a user', async () => {
-  await linkPackage('vitest');
-  const program = `
-    import { expect, test as base } from 'vitest';
-    import { fixtures } from 'clerk-emulator/testing';
-    const test = base.extend(fixtures);
-    test('token', async ({ emulator, signedInAs }) => {
-      const { id, token } = signedInAs({ email: 'ada@example.com' });
-      expect(JSON.parse(atob(token.split('.')[1])).sub).toBe(id);
-      expect((await fetch(emulator.variables.CLERK_API_URL + '/v1/users')).status).toBe(401);
-    });`;
-  await writeFile(path.join(folder, 'token.test.mjs'), program);
-  const vitest = path.join(folder, 'node_modules/vitest/vitest.mjs');
-  const { stdout } = await execute(process.execPath, [vitest, 'run', '--root', folder], { cwd: folder });
-  expect(stdout).toMatch(/1 passed.*1 passed/s);
-});
-
 test('Playwright workers of a CommonJS application sign users in with the fixture and with @clerk/testing', async () => {
   for (const name of ['playwright', '@clerk/backend', '@clerk/testing']) await linkPackage(name);
   const spec = await readFile(new URL('fixtures/playwright.spec.ts', import.meta.url), 'utf8');
