@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { describeError } from '#lib/base/describe-error';
 import { KINDS } from '#lib/linking/kinds';
 import type { Telemetry } from '#lib/telemetry/port';
 import { CommandError } from '../../dev/kv/memory';
@@ -111,11 +112,12 @@ describe.each(['user', 'tenant'] as const)('The lookup of a %s', (kind) => {
     expect(one?.id).toBe(OTHER_ID);
   });
 
-  test('passes a database error through, and does not write to the cache', async () => {
+  test('passes a database error through, whose SQLSTATE is logged, and does not write to the cache', async () => {
     await database.pool.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
       $$ BEGIN RAISE 'failed by a test' USING ERRCODE = '${DISK_FULL}'; END $$;
       CREATE TRIGGER fail BEFORE INSERT ON ${KINDS[kind].table} EXECUTE FUNCTION fail()`);
-    await expect(resolve('failed')).rejects.toThrow();
+    const error = await resolve('failed').catch((thrown: unknown) => thrown);
+    expect(describeError(error)).toMatchObject({ sqlState: DISK_FULL });
     await database.pool.query('DROP FUNCTION fail CASCADE');
     expect([commands(), await cached('failed')]).toEqual([['GET'], null]);
   });

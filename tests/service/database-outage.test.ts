@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
-import { lockInserts, lockRow } from '../harness/dependencies/row-lock';
+import { lockInserts } from '../harness/dependencies/row-lock';
 import { deliver, me, type ParsedResponse, register, send, tokenFor, userCreated } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
@@ -113,16 +113,6 @@ test('The provider delivers an event after the outage of the database in which t
   expect(await database.idsOf('user_announced')).toHaveLength(1);
 });
 
-test('If PostgreSQL closes the connection of a running query, the request gets a 500, and the next request succeeds', async () => {
-  const row = await lockRow(database, 'user_ended');
-  const inFlight = me(url, token('user_ended'));
-  expect(await row.waiting(1)).toBe(true);
-  await endConnections();
-  expect(statusAndBody(await inFlight)).toEqual(internalError);
-  await row.release();
-  await expect.poll(async () => (await me(url, token('user_ended'))).status).toBe(200);
-});
-
 test('While the database is read-only, users with a row are served, registrations of new users get a 500, and the process is not ready', async () => {
   await cache('user_read_caller');
   await deliver(url, userCreated('user_read_known'));
@@ -144,29 +134,3 @@ test('While the database is read-only, users with a row are served, registration
   await setReadOnly(false);
   await expect.poll(ready).toMatchObject({ status: 200 });
 });
-
-test.each([
-  [
-    'the database role may not insert users',
-    '42501',
-    `REVOKE INSERT ON users FROM ${role}`,
-    `GRANT INSERT ON users TO ${role}`,
-  ],
-  [
-    'the table is missing',
-    '42P01',
-    'ALTER TABLE users RENAME TO renamed',
-    'ALTER TABLE renamed RENAME TO users',
-  ],
-])(
-  'No user is registered if %s, and the log contains the SQLSTATE %s',
-  async (_, sqlState, breakIt, repairIt) => {
-    const id = `user_${sqlState}`;
-    await administer(breakIt);
-    const requests = Promise.all([me(url, token(id)), deliver(url, userCreated(id))]);
-    const failed = await requests.finally(() => administer(repairIt));
-    expect(failed.map(statusAndBody)).toEqual([internalError, internalError]);
-    expect(await database.idsOf(id)).toEqual([]);
-    await expect.poll(() => service.linesWith(`"sqlState":"${sqlState}"`)).toHaveLength(2);
-  },
-);
