@@ -63,11 +63,6 @@ describe('Addresses', () => {
     '/users/v1/me.json',
     '/api-not-found',
     '/_next/image?url=%2Fusers%2Fv1%2Fme&w=64&q=75',
-    '//evil.example/users/v1/me',
-    '/%5cevil.example',
-    'http://localhost/users/v1/me',
-    'users/v1/me',
-    '*',
   ])('A request with forged session headers is not authenticated at %s', async (target) => {
     const forged = { 'x-clerk-auth-status': 'signed-in', 'x-clerk-auth-token': 'a.b.c' };
     const { statuses, text } = await sendRaw(requestHead(`GET ${target} HTTP/1.1`, forged));
@@ -112,13 +107,6 @@ describe('Limits', () => {
     const { statuses, text } = await sendRaw(requestHead('GET / HTTP/1.1', { 'x-long': 'x'.repeat(20_000) }));
     expect(statuses).toEqual([431]);
     expect(text).toContain(json('Request header fields too large'));
-  });
-
-  test('A body above 1 MiB gets a 413, and a POST to a page without a length gets a 411', async () => {
-    const long = requestHead(`POST ${ME} HTTP/1.1`, { 'Content-Length': String(1024 * 1024 + 1) });
-    expect((await sendRaw(long)).statuses).toEqual([413]);
-    const chunked = requestHead('POST /account HTTP/1.1', { 'Transfer-Encoding': 'chunked' });
-    expect((await sendRaw(`${chunked}0\r\n\r\n`)).statuses).toEqual([411]);
   });
 
   test('A client that does not complete its request in 10 s gets a 408 in JSON, and its connection is closed', async () => {
