@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { waitUntil } from '../../dev/system/processes';
-import { lockInserts, lockRow, lockTable } from '../harness/dependencies/row-lock';
+import { lockRow, lockTable } from '../harness/dependencies/row-lock';
 import { failInserts, importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database } = await startInProcess();
@@ -20,7 +20,6 @@ const loadRegister = async () => {
 };
 
 const register = await loadRegister();
-const registerElsewhere = await loadRegister();
 
 beforeEach(() => {
   database.takeStatements();
@@ -56,16 +55,6 @@ test('A registration that waits for a concurrent insert of the same user creates
   await other.release();
   expect(await call).toMatchObject({ created: true });
   expect(database.takeVerbs()).toEqual(['SELECT', 'INSERT']);
-});
-
-test('If two processes insert the same user at the same time, only one process reports `created`, and the two processes return the same id', async () => {
-  const barrier = await lockInserts(database);
-  const calls = [register('user_twice'), registerElsewhere('user_twice')];
-  expect(await barrier.waiting(2)).toBe(true);
-  await barrier.release();
-  const results = await Promise.all(calls);
-  expect(results.map(({ created }) => created).sort()).toEqual([false, true]);
-  expect(new Set(results.map(({ id }) => id))).toEqual(new Set(await database.idsOf('user_twice')));
 });
 
 // The errors of a transaction that lost a race against another transaction.
