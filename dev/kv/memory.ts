@@ -12,7 +12,7 @@ export class CommandError extends Error {}
 /** Maximum number of keys. When it is exceeded, the store evicts the key that was used longest ago. */
 const MAX_KEYS = 100_000;
 
-/** Returns a store in memory that implements the commands of the service, and EXISTS and TTL for tests. */
+/** Returns a store in memory that implements the commands of the service. */
 export function memoryEngine(): KvEngine {
   // Reads the clock at each call, because tests replace it.
   const perf = { now: () => Date.now() };
@@ -30,11 +30,6 @@ export function memoryEngine(): KvEngine {
       return 'OK';
     },
     DEL: (...keys) => keys.filter((key) => entries.delete(key)).length,
-    EXISTS: (...keys) => keys.filter((key) => entries.has(key)).length,
-    TTL(key = '') {
-      const milliseconds = entries.has(key) ? entries.getRemainingTTL(key) : -2_000;
-      return milliseconds === Number.POSITIVE_INFINITY ? -1 : Math.round(milliseconds / 1000);
-    },
   };
 
   return {

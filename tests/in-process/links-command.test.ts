@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { KINDS, type Kind } from '#lib/linking/kinds';
-import { cacheKey } from '../harness/dependencies/kv';
 import { runLinksCommand, startLinksCommand } from '../vitest/run-links-command';
 
 // Tests of the commands for one user or organization, and of `due`. tests/in-process/forgotten.test.ts checks that a forgotten user
@@ -165,7 +164,7 @@ describe.each([
       );
     expect(receipts.at(-1)).toBe('3 due, 1 forgotten, 1 kept, 1 pending');
     expect(stdout).not.toMatch(/(?:user|org)_|@/);
-    expect([await idsOf(gone.id), await kv.engine.call('EXISTS', cacheKey(gone.id, kind))]).toEqual([[], 0]);
+    expect([await idsOf(gone.id), await kv.cachedId(gone.id, kind)]).toEqual([[], null]);
     expect(await pending()).toEqual(['id_not_due', kept.id]);
     await pool.query('DROP TABLE orders_kept');
     expect(await command('due')).toMatchObject({
