@@ -1,16 +1,14 @@
 import { verifyToken } from '@clerk/backend';
 import type { Page } from 'playwright';
 import { expect, test } from 'vitest';
-import {
-  PASSWORD,
-  startApplicationWithEmulator,
-  startBrowser,
-  submit,
-  typeMailedCode,
-} from './helpers/browser';
+import { startApplication } from './fixtures/application.mjs';
+import { PASSWORD, startBrowser, submit, typeMailedCode } from './helpers/browser';
+import { startProvider } from './helpers/emulator';
 import { tokenFor } from './helpers/requests';
+import { stopAfterAll } from './helpers/stop';
 
-const { emulator, application } = await startApplicationWithEmulator();
+const emulator = stopAfterAll(await startProvider());
+const application = stopAfterAll(await startApplication(emulator.variables));
 const newPage = await startBrowser();
 const text = (page: Page, id: string) => page.locator(`#${id}`).innerText();
 const shows = (page: Page, id: string, value: string) =>

@@ -1,10 +1,8 @@
 import path from 'node:path';
 import { type BrowserContext, chromium, type LaunchOptions, type Page } from 'playwright';
 import { afterAll, expect, onTestFinished } from 'vitest';
-import { type Emulator, startEmulator } from '../../src/emulator';
-import { startApplication } from '../fixtures/application.mjs';
-import { CHROMIUM_FOLDER, CLERK_JS_FOLDER, isChromiumPackaged } from './folders';
-import { stopAfterAll } from './stop';
+import type { Emulator } from '../../src/emulator';
+import { CHROMIUM_FOLDER, isChromiumPackaged } from './folders';
 
 export const PASSWORD = 'correct horse battery';
 
@@ -42,12 +40,6 @@ export async function startBrowser() {
     });
     return page;
   };
-}
-
-/** Starts an emulator on a port of its own and an application that uses it. */
-export async function startApplicationWithEmulator(options: Parameters<typeof startEmulator>[0] = {}) {
-  const emulator = stopAfterAll(await startEmulator({ clerkJsFolder: CLERK_JS_FOLDER, ...options }));
-  return { emulator, application: stopAfterAll(await startApplication(emulator.variables)) };
 }
 
 /** Presses Enter instead of clicking, because the form moves when a field loses the focus. */
