@@ -6,14 +6,11 @@ import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress } from 'node:zlib';
 import type { LaunchOptions } from 'playwright';
 import { extract } from 'tar';
-import { removeStaleFiles } from '../../../dev/system/stale-files';
 
 /** npm package that contains Chromium for Linux x64. */
 const PACKAGE = '@sparticuz/chromium';
 /** Folder that contains the unpacked browser (190 MB). Git ignores the folder. Later runs reuse the browser. */
 const FOLDER = path.resolve('.local/chromium');
-/** Prefix of folders that contain an incompletely unpacked browser. */
-const UNFINISHED = '.unpacking-';
 
 /**
  * Font configuration. It prefers the font of the package over system fonts, so that a page looks the same on every machine that
@@ -50,9 +47,8 @@ async function unpack(into: string): Promise<void> {
 async function unpacked(): Promise<string> {
   const target = path.join(FOLDER, 'unpacked');
   if (existsSync(target)) return target;
-  removeStaleFiles(FOLDER, UNFINISHED);
   await mkdir(FOLDER, { recursive: true });
-  const temporary = await mkdtemp(path.join(FOLDER, UNFINISHED));
+  const temporary = await mkdtemp(path.join(FOLDER, '.unpacking-'));
   try {
     await unpack(temporary);
     await rename(temporary, target).catch((error: unknown) => {
