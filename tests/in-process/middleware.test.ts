@@ -225,12 +225,17 @@ describe('Pages', () => {
     expect(headers.has(STATE)).toBe(isPassed);
   });
 
-  test.each(['?__clerk_handshake=not-a-token', '?__clerk_handshake=eyJh.eyJz.c2ln'])(
-    'A forged handshake serves the page without a session, or redirects to the provider: %s',
+  test.each([
+    '?__clerk_handshake=not-a-token',
+    '?__clerk_handshake=eyJh.eyJz.c2ln',
+    '?__clerk_redirect_url=https%3A%2F%2Fevil.example',
+  ])(
+    'A forged parameter of the SDK serves the page without a session, or redirects to the provider: %s',
     async (query) => {
-      const { response, isPassed } = await at(`/account${query}`, page);
+      const visitor = { ...page, cookie: '__clerk_db_jwt=dvb_x' };
+      const { response, isPassed } = await at(`/account${query}`, visitor);
       if (!isPassed) expect(response.headers.get('location')).toContain('/v1/client/handshake');
-      else expect(await verdictAt(`/account${query}`, page)).toEqual({ reason: 'signed-out' });
+      else expect(await verdictAt(`/account${query}`, visitor)).toEqual({ reason: 'signed-out' });
     },
   );
 
