@@ -84,7 +84,8 @@ async function main(): Promise<void> {
     clerkJsFolder: options['clerk-js-folder'],
   });
   stopWithParent();
-  const { variables, consoleUrl, url } = emulator;
+  const { consoleUrl, url } = emulator;
+  const variables = adaptToApplication(emulator.variables);
   if (command === undefined) {
     const stop = () => void emulator.stop().then(() => process.exit(0), fail);
     process.once('SIGINT', stop).once('SIGTERM', stop);
@@ -96,7 +97,7 @@ async function main(): Promise<void> {
   }
   console.error(`clerk-emulator: ${url}, console: ${consoleUrl}`);
   console.error(`If the application has a Content-Security-Policy, allow: ${securityPolicy(url)}`);
-  const code = await runCommand(command, adaptToApplication(variables)).finally(() => emulator.stop());
+  const code = await runCommand(command, variables).finally(() => emulator.stop());
   process.exit(code);
 }
 

@@ -84,14 +84,17 @@ test('clerk-emulator dev keeps the sign-in page of an application, and gives an 
   expect(variables.NEXT_PUBLIC_CLERK_JS_URL).toContain('clerk-js@5');
 });
 
-test('clerk-emulator without dev prints variables for an .env file', async () => {
-  const { child, end } = startCli(FREE_PORTS);
+test('clerk-emulator without dev prints variables for an .env file, and keeps the sign-in page of an application', async () => {
+  const folder = temporaryFolder();
+  writeFileSync(path.join(folder, '.env'), 'CLERK_SIGN_IN_URL=/login\n');
+  const { child, end } = startCli(FREE_PORTS, folder);
   await once(child.stdout, 'data');
   child.kill('SIGTERM');
   const { code, output } = await end();
   expect(code).toBe(0);
   expect(output).toMatch(/^CLERK_SECRET_KEY=sk_test_\w+$/m);
   expect(output).toMatch(/^# OAuth: http.*\/\.well-known\/oauth-authorization-server$/m);
+  expect(output).not.toMatch(/^CLERK_SIGN_IN_URL=/m);
 });
 
 test('clerk-emulator token prints a session token of a user with an active organization', async () => {
