@@ -51,7 +51,7 @@ export function guardBy<T, C extends RouteContext>(
 ): RouteHandler<C> {
   return route(async (request, context) => {
     if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
-    ensureCsrfCheck(request.headers);
+    ensureCsrfCheck(request);
     const caller = await resolve(await readVerdict(request.headers), request.headers);
     // Costs less than an error, which has a stack.
     if (caller === undefined) return json({ message: 'Unauthorized' }, 401);

@@ -11,8 +11,10 @@ export const CLERK_ID = 'identityProviderUserId';
 export const otherColumns = async (_clerkUserId: string) => ({});
 
 /** Inserts a row and returns its id. Only one call inserts the row of a user, so work that belongs to a new user starts here. */
-export const insert = (row: { [CLERK_ID]: string }, skipDuplicates: boolean) =>
+export const insert = (row: Row, skipDuplicates: boolean) =>
   users().createManyAndReturn({ data: [row], skipDuplicates, select: { [ID]: true } });
+
+type Row = { [CLERK_ID]: string } & NonNullable<Awaited<ReturnType<typeof otherColumns>>>;
 
 /** Reports the error behind a 500, which the client does not get. */
 export const logError = (error: unknown, request: string): void => console.error(`${request}:`, error);

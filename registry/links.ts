@@ -3,7 +3,7 @@ import * as config from '../../identity-link.config';
 /** Kinds of internal ids. A tenant is an organization of Clerk. */
 export type Kind = 'user' | 'tenant';
 
-/** The part of a Prisma model that links an id of Clerk. */
+/** The part of a Prisma model that links an id of Clerk. The doctor uses the last methods. */
 interface Model {
   findUnique(query: { where: object; select?: object | null }): PromiseLike<object | null>;
   createManyAndReturn(query?: {
@@ -11,6 +11,14 @@ interface Model {
     skipDuplicates?: boolean;
     select?: object | null;
   }): PromiseLike<object[]>;
+  upsert(query: {
+    where: object;
+    update: object;
+    create: object;
+    select?: object | null;
+  }): PromiseLike<object>;
+  count(query?: { where?: object }): PromiseLike<number>;
+  deleteMany(query?: { where?: object }): PromiseLike<unknown>;
 }
 
 interface Table {
@@ -21,20 +29,24 @@ interface Table {
   insert(row: object, skipDuplicates: boolean): PromiseLike<object[]>;
 }
 
-/** The lines of the configuration for tenants, which are optional. */
-interface TenantConfig {
+/** The exports of the configuration that are optional. */
+interface Options {
   readonly users: unknown;
+  /** Origins whose requests may use the session cookies, beside the own one. */
+  readonly authorizedParties?: readonly string[];
   readonly TENANT_ID?: string;
   readonly ORGANIZATION_ID?: string;
   tenants?(): Model;
   otherTenantColumns?(clerkId: string): Promise<object | undefined>;
 }
 
-function tableOf(kind: Kind): Table {
+export const options: Options = config;
+
+/** Returns the table of the configuration. Throws if it names none. */
+export function tableOf(kind: Kind): Table {
   const { users, ID, CLERK_ID, otherColumns, insert } = config;
   if (kind === 'user') return { model: users(), id: ID, clerkId: CLERK_ID, otherColumns, insert };
-  const tenantConfig: TenantConfig = config;
-  const { tenants, TENANT_ID: id, ORGANIZATION_ID: clerkId, otherTenantColumns } = tenantConfig;
+  const { tenants, TENANT_ID: id, ORGANIZATION_ID: clerkId, otherTenantColumns } = options;
   const model = tenants?.();
   if (!model || !id || !clerkId || !otherTenantColumns)
     throw new Error('identity-link.config.ts does not name the table of organizations');

@@ -1,6 +1,7 @@
 import { auth } from '@clerk/nextjs/server';
 import { isIdentityProviderUserId, parseActor, parseOrganization } from '../api/input';
 import { HttpError } from '../http/error';
+import { options } from '../linking/links';
 import { extractCredential, WITHOUT_KEYS } from './credential';
 
 /**
@@ -19,9 +20,12 @@ export async function readVerdict(headers: Pick<Headers, 'get'>) {
   return { user: userId, issuedAt: sessionClaims?.iat, actor, organization: parseOrganization(session) };
 }
 
-/** Throws an HttpError 401 if another site made the browser send the session cookies. A bearer token is not affected. */
-export function ensureCsrfCheck(headers: Headers): void {
-  const isCrossSite = headers.get('sec-fetch-site') === 'cross-site';
-  if (isCrossSite && extractCredential('GET', headers, []) === 'foreign-cookie')
+/**
+ * Throws an HttpError 401 for a malformed bearer token, and if the browser sent the session cookies for another site or another
+ * origin (docs/contract.md, 5.4). Only an origin of `authorizedParties` in the configuration may do so.
+ */
+export function ensureCsrfCheck({ method, headers }: Pick<Request, 'method' | 'headers'>): void {
+  const credential = extractCredential(method, headers, options.authorizedParties ?? []);
+  if (typeof credential === 'string' && credential !== 'no-credential')
     throw new HttpError(401, 'Unauthorized');
 }

@@ -108,7 +108,7 @@ export function readVerdict(headers: Pick<Headers, 'get'>): Verdict {
  * Throws if the middleware did not check the origin of the cookies, because it treated the path of a guarded route as a page.
  * This happens to a new file under `next dev`, whose route then responds with a 500.
  */
-export function ensureCsrfCheck(headers: Pick<Headers, 'get'>): void {
+export function ensureCsrfCheck({ headers }: { readonly headers: Pick<Headers, 'get'> }): void {
   if (headers.get(PAGE_PATH) !== null)
     throw new Error('The middleware does not know this route. Restart npm run dev.');
 }

@@ -75,8 +75,13 @@ export function testGuard(host: RunningHost): void {
     expect(summary(await me(host, { ...cookie(token), ...basic }))).toEqual(response);
   });
 
-  test('The cookies of a cross-site request are not a credential', async () => {
+  test('The cookies of a cross-site request are not a credential, also beside an empty bearer, and those of another origin not for a POST', async () => {
     const token = tokenFor(host.idp, newUser(host));
+    expect((await me(host, { ...cookie(token), authorization: '' })).status).toBe(401);
+    for (const [origin, status] of Object.entries({ 'https://example.com': 401, [host.app]: 400 })) {
+      const init = { method: 'POST', body: '{}', headers: { ...cookie(token), origin } };
+      expect((await send(`${host.app}${REGISTER}${host.slash}`, init)).status).toBe(status);
+    }
     for (const [site, status] of Object.entries({ 'cross-site': 401, 'same-site': 200, none: 200 }))
       expect((await me(host, { ...cookie(token), 'sec-fetch-site': site })).status).toBe(status);
     expect((await me(host, { ...bearer(token), 'sec-fetch-site': 'cross-site' })).status).toBe(200);
@@ -172,10 +177,12 @@ export function testDoctor({ idp, table, database, servers, env }: RunningHost):
     async ({ application: { root, leavesOut }, folder, url }) => {
       const [[command = ''] = []] = guideBlocks('Check');
       const doctor = command.replace('lib/', `${root}lib/`).replace(ME, leavesOut === '-guard' ? '' : ME);
-      const user = table.isOwn ? ` ${createUser(idp).id} webhook:${OWN_WEBHOOK}` : '';
+      const { id } = createUser(idp);
+      const organization = idp.createOrganization({ name: id, slug: id, createdBy: id }).id;
+      const user = table.isOwn ? ` ${id} ${organization} webhook:${OWN_WEBHOOK} --deliver` : '';
       const text = await run(doctor + user, folder, { ...env, APPLICATION_URL: url });
-      // In the host's own route, the doctor links no user. The route of another application is not checked at all.
-      const notTried = table.isOwn ? 1 : leavesOut === '-webhook' ? 2 : 0;
+      // The route of another application is not checked at all.
+      const notTried = !table.isOwn && leavesOut === '-webhook' ? 2 : 0;
       expect(text.split('not tried'), text).toHaveLength(notTried + 1);
       const made = `SELECT 1 FROM ${table.name} WHERE ${table.user} LIKE 'user\\_doctor%'`;
       expect((await database.query(made)).rows, 'rows that the doctor left').toEqual([]);

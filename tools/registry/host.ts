@@ -5,6 +5,7 @@ import type { Emulator } from 'clerk-emulator';
 import { Client } from 'pg';
 import { freePort } from '../../dev/system/listen';
 import { responds, type StartedProcess, startProcess } from '../../dev/system/start-process';
+import { findSteps } from '../../registry/steps';
 import { createTestDatabase, serverOfThisRun } from '../../tests/harness/dependencies/database';
 import { startProvider } from '../../tests/harness/identity-provider';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from '../../tests/harness/keys';
@@ -27,6 +28,8 @@ const COMMIT =
   'git init -q && git add -A && git -c user.name=test -c user.email=test@localhost commit -qm test';
 const MAKE_OLD = 'find . -path "*/lib/identity-link/*.ts" -exec sed -i "1i // an older version" {} +';
 const USE_CLIENT = `sed -i "s|{ prisma } from './prisma'|{ database as prisma } from './index'|" identity-link.ts`;
+const ADD_EVENTS = `echo "export const events = { 'user.deleted': (data: unknown) =>
+  users().deleteMany({ where: { [CLERK_ID]: Object(data).id } }) };" >> identity-link.ts`;
 
 /** The second of two signing secrets during a rotation. */
 export const NEXT_SECRET = `whsec_${Buffer.alloc(24).toString('base64')}`;
@@ -74,13 +77,16 @@ async function install(folder: string, host: Host, env: NodeJS.ProcessEnv): Prom
   });
   for (const command of inDatabase) await run(command, database, env);
   await inEachApplication(async (application, its) => editApplication(its, application, host));
-  if (isMonorepo) await run(USE_CLIENT, database, env);
+  if (isMonorepo) await run(`${USE_CLIENT} && ${ADD_EVENTS}`, database, env);
   await run('npx prisma generate', database, env);
   await run(COMMIT, folder, env);
-  await inEachApplication(async ({ leavesOut }, its) => {
+  await inEachApplication(async ({ leavesOut, root }, its) => {
+    const [next] = findSteps(its);
+    if (next) throw new Error(`The doctor still has a step: ${next.places} ${next.lines.join('\n')}`);
     await run(MAKE_OLD, its, env);
     // The guide gives the path of an application that is not in a monorepo.
-    const command = upgrade.replaceAll(/(?<=cd |overwrite )(?=\.\.)/g, isMonorepo ? '../../' : '');
+    const inRoot = upgrade.replace('rm -r ', `rm -r ${root}`);
+    const command = inRoot.replaceAll(/(?<=cd |overwrite )(?=\.\.)/g, isMonorepo ? '../../' : '');
     await run(withItems(command, leavesOut, host), its, env);
   });
   const changes = await run('git status --porcelain', folder, env);

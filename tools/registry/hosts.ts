@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { findSteps, MATCHER } from '../../registry/steps';
 import { linkFiles } from '../temporary-project';
 
 /** Columns of the link. */
@@ -135,7 +136,21 @@ export function guideBlocks(section: string): string[][] {
   return blocks;
 }
 
-/** A form for the server action of the guide. */
+const ROUTE = readFileSync('app/users/v1/me/route.ts', 'utf8').replaceAll('#lib/', '@/lib/identity-link/');
+const PAGE = `import { requireUser } from '@/lib/identity-link/user';
+
+export default async function Page() {
+  return <p>{(await requireUser()).userId}</p>;
+}
+`;
+const ACTION = `'use server';
+import { z } from 'zod';
+import { guardAction } from '@/lib/identity-link/guard-action';
+
+export const createNote = guardAction(z.object({ text: z.string().min(1) }), async ({ text }, { userId }) => ({ text, userId }));
+`;
+
+/** A form for the server action. */
 const FORM = `'use client';
 import { useActionState } from 'react';
 import { createNote } from './actions';
@@ -150,7 +165,7 @@ export default function Page() {
 export const OWN_WEBHOOK = '/api/webhooks/clerk';
 const WEBHOOK_ROUTE = `import { verifyWebhook } from '@clerk/nextjs/webhooks';
 import type { NextRequest } from 'next/server';
-import { registerByIdentityProviderUserId } from '~/lib/identity-link/register';
+import { registerByIdentityProviderUserId } from '@/lib/identity-link/register';
 
 export async function POST(request: NextRequest) {
   const event = await verifyWebhook(request).catch(() => undefined);
@@ -160,33 +175,47 @@ export async function POST(request: NextRequest) {
 `;
 
 /** Code of a route for the members of an organization. */
-const TENANT_ROUTE = `import { guardTenant } from '~/lib/identity-link/guard-tenant';
-import { getTenant } from '~/lib/identity-link/tenant';
+const TENANT_ROUTE = `import { guardTenant } from '@/lib/identity-link/guard-tenant';
+import { getTenant } from '@/lib/identity-link/tenant';
 
 export const GET = guardTenant(async () => Response.json({ id: (await getTenant())?.tenantId }));
 `;
 
-/** Makes the manual edits of docs/existing-app.md, and writes the files that the guide shows, and files of the host. */
+/** Returns the installed configuration with the lines that the doctor prints for the tables of the application, and those of the guide. */
+function ownConfiguration(folder: string, installed: string): string {
+  const printed = findSteps(folder).flatMap(({ lines }) => lines);
+  const code = printed.filter((line) => /^(?:export | |\})/.test(line));
+  const parts = installed.split(/^(?=export |type )/m);
+  const kept = parts.filter(
+    (part) => !/^export const (?:users|ID|CLERK_ID|otherColumns|insert)\b/.test(part),
+  );
+  const [, guide] = /^```ts\n(\/\/ lib\/identity-link\.config\.ts\n.*?)^```$/ms.exec(GUIDE) ?? [];
+  return [...kept, ...code, guide].join('\n');
+}
+
+/** Makes the edits that the doctor and docs/existing-app.md ask for, and writes files of the host that use the items. */
 export function editApplication(folder: string, application: Application, { table }: Host): void {
   const { root, middleware } = application;
   if (middleware === undefined) return;
-  const files: Record<string, string> = { 'app/notes/page.tsx': FORM };
-  for (const [, indent = '', file = '', code = ''] of GUIDE.matchAll(
-    /^( *)```tsx?\n *\/\/ (\S+)\n(.*?)^ *```$/gms,
-  ))
-    files[file] = `${files[file] ?? ''}${code}`
-      .replaceAll(new RegExp(`^${indent}`, 'gm'), '')
-      .replaceAll("'@/", `'${aliasOf(root)}`)
-      .replace('withIdentityLink()', () => `withIdentityLink(${application.arguments})`);
-  const { 'proxy.ts': proxy, 'lib/identity-link.config.ts': configuration = '', ...others } = files;
-  write(path.join(folder, root), {
-    ...others,
-    'app/users/v1/[name]/route.ts': files['app/users/v1/me/route.ts'] ?? '',
-    [middleware]: `import { NextResponse } from 'next/server';\n${proxy}`,
+  const config = path.join(folder, root, 'lib/identity-link.config.ts');
+  const files = {
+    'app/users/v1/me/route.ts': ROUTE,
+    'app/users/v1/[name]/route.ts': ROUTE,
+    'app/me/page.tsx': PAGE,
+    'app/notes/page.tsx': FORM,
+    'app/notes/actions.ts': ACTION,
+    [middleware]: `import { NextResponse } from 'next/server';
+import { withIdentityLink } from '@/lib/identity-link/middleware';
+
+export default withIdentityLink(${application.arguments});
+${MATCHER.join('\n').replace('<start of each guarded path>', 'users/v1')}
+`,
     ...(table.isOwn && {
-      'lib/identity-link.config.ts': configuration,
+      'lib/identity-link.config.ts': ownConfiguration(folder, readFileSync(config, 'utf8')),
       [`app${OWN_WEBHOOK}/route.ts`]: WEBHOOK_ROUTE,
       'app/users/v1/tenant/route.ts': TENANT_ROUTE,
     }),
-  });
+  };
+  for (const [file, text] of Object.entries(files))
+    write(path.join(folder, root), { [file]: text.replaceAll("'@/", `'${aliasOf(root)}`) });
 }

@@ -54,6 +54,15 @@ test('The webhook that the provider sends for a new user links the user', async 
   await expect.poll(() => rowsOf(host, id), { timeout: 30_000 }).toHaveLength(1);
 });
 
+test('The configuration handles the deletion of a user', async () => {
+  const user = newUser(host);
+  const deleted = JSON.stringify({ type: 'user.deleted', object: 'event', data: { id: user } });
+  for (const [body, rows] of Object.entries({ [userCreated(user)]: 1, [deleted]: 0 })) {
+    expect((await deliver(host, body)).status).toBe(200);
+    expect(await rowsOf(host, user)).toHaveLength(rows);
+  }
+});
+
 test('A webhook is verified over its exact bytes, with each of two signing secrets', async () => {
   const user = newUser(host);
   const spaced = ` ${userCreated(user)}\n`;

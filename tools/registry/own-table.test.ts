@@ -47,11 +47,12 @@ model Organization {
   id      Int    @id @default(autoincrement())
   clerkId String @unique
   name    String
+  slug    String @unique
 }
 `,
   sql: `CREATE TABLE "User" (id SERIAL PRIMARY KEY, email TEXT NOT NULL UNIQUE, "clerkId" TEXT UNIQUE);
       CREATE TABLE "Trial" ("userId" INT PRIMARY KEY);
-      CREATE TABLE "Organization" (id SERIAL PRIMARY KEY, "clerkId" TEXT NOT NULL UNIQUE, name TEXT NOT NULL)`,
+      CREATE TABLE "Organization" (id SERIAL PRIMARY KEY, "clerkId" TEXT UNIQUE, name TEXT, slug TEXT UNIQUE)`,
   table: {
     name: '"User"',
     id: 'id',
@@ -93,22 +94,37 @@ test('The requests and webhooks of a new user take over the row of a guest once,
   expect((await host.database.query(trials, [row?.id])).rows).toHaveLength(1);
 });
 
-test('Ten concurrent first requests of an organization leave one row, and a rejected user none. Without an organization, the response is a 403', async () => {
+test('A new user takes over the row of a guest whose address differs only in case. In it, `_` is not a wildcard', async () => {
+  const { id, email } = host.idp.createUser({ email: `a_${randomUUID()}@example.com` });
+  const guests = [email.replace('a_', 'ab'), email.replace('a_', 'A_')];
+  const guest = 'INSERT INTO "User" (email) VALUES ($1), ($2) RETURNING id::text';
+  const [, row] = Rows.parse((await host.database.query(guest, guests)).rows);
+  expect((await me(host, bearer(tokenFor(host.idp, id)))).status).toBe(200);
+  expect(await rowsOf(host, id)).toEqual([row?.id]);
+});
+
+test('Ten concurrent first requests of an organization leave one row, and a rejected user none. Without an organization, and for one that the provider does not have, the response is a 403', async () => {
   const { app, idp, database, slash } = host;
   const tenant = (id?: string, user = createUser(idp).id) => {
     const token = tokenFor(idp, user, { o: id && { id, rol: 'admin' } });
     return send(`${app}/users/v1/tenant${slash}`, { headers: bearer(token) });
   };
+  const createdBy = createUser(idp).id;
+  const [a, b] = ['a', 'b'].map((name) => idp.createOrganization({ name, slug: name, createdBy }).id);
   expect((await tenant()).status).toBe(403);
-  expect((await tenant('org_c', randomUUID())).status).toBe(401);
-  await database.query(`BEGIN; INSERT INTO "Organization" VALUES (0, 'org_a', 'A')`);
-  const responses = Promise.all(Array.from({ length: 10 }, () => tenant('org_a')));
+  expect((await tenant('org_unknown')).status).toBe(403);
+  expect((await tenant(a, randomUUID())).status).toBe(401);
+  await database.query(`BEGIN; INSERT INTO "Organization" VALUES (0, '${a}', 'A', 'A')`);
+  const responses = Promise.all(Array.from({ length: 10 }, () => tenant(a)));
   await waitForLocks(host);
   await database.query('ROLLBACK');
-  const bodies = [...(await responses), await tenant('org_b')].map(({ body }) => body);
-  const { rows } = await database.query('SELECT id::text FROM "Organization" ORDER BY id');
+  const bodies = [...(await responses), await tenant(b)].map(({ body }) => body);
+  const { rows } = await database.query(`SELECT id::text FROM "Organization" WHERE slug IN ('a', 'b')`);
   expect(new Set(Rows.parse(bodies).map(({ id }) => id))).toEqual(new Set(rows.map(({ id }) => id)));
   expect(rows).toHaveLength(2);
+  await database.query(`UPDATE "Organization" SET "clerkId" = 'org_before' WHERE "clerkId" = $1`, [b]);
+  expect((await tenant(b)).status).toBe(500);
+  expect(host.log()).toMatch(/row of a new tenant cannot be inserted[\s\S]*constraint failed on .*slug/);
 });
 
 test('The application serves the script of the provider', async () => {
