@@ -97,12 +97,16 @@ test('The account page shows the ids of the active organization as the database 
   page,
   service,
 }) => {
-  await signInNewUser(page, service, 'organization@example.com');
+  await signInNewUser(page, service, 'ada@example.com');
   await shownLink(page);
   expect(await page.getByRole('heading', { name: 'Your organization' }).count()).toBe(0);
   await activateNewOrganization(page);
   const ids = [await shownId(page, 'Tenant id'), await shownId(page, 'Identity-provider organization id')];
   const { rows } = await service.database.pool.query('SELECT * FROM tenants');
   expect(rows.map((row) => Object.values(row))).toEqual([ids]);
+  await page.getByRole('button', { name: 'Send GET' }).click();
+  await page.getByRole('region', { name: 'Response' }).waitFor();
   expect(await axeViolations(page)).toEqual([]);
+  // The picture in README.md
+  await page.screenshot({ path: test.info().outputPath('account.png'), fullPage: true });
 });
