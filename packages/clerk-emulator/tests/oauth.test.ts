@@ -34,7 +34,8 @@ const token = async (fields: object): Promise<Partial<mcp.OAuthTokens & mcp.OAut
 };
 const exchange = (code: string, fields = {}) =>
   token({ grant_type: 'authorization_code', code, redirect_uri, code_verifier, ...fields });
-const refresh = (refresh_token = '') => token({ grant_type: 'refresh_token', refresh_token });
+const refresh = (refresh_token = '', fields = {}) =>
+  token({ grant_type: 'refresh_token', refresh_token, ...fields });
 const userInfo = async (accessToken = '') =>
   (await fetch(`${url}/oauth/userinfo`, { headers: bearer(accessToken) })).status;
 const claimsOf = (accessToken = '') =>
@@ -102,6 +103,7 @@ test('An invalid authorization request does not reach the consent page. It retur
     [{ client_id: 'unknown' }, /^about:blank$/],
     [{ redirect_uri: `${redirect_uri}/more` }, /^about:blank$/],
     [{ client_id: local, redirect_uri: 'http://127.0.0.1:80@evil.example/callback' }, /^about:blank$/],
+    [{ client_id: local, redirect_uri: 'http://127.0.0.1:99999/callback' }, /^about:blank$/],
     // A native app chooses the port at run time.
     [{ client_id: local, redirect_uri: 'http://127.0.0.1:6274/callback' }, /\/oauth-consent\?/],
   ] as const) {
@@ -112,7 +114,8 @@ test('An invalid authorization request does not reach the consent page. It retur
 });
 
 test('A client can register only redirects with TLS, to this machine or to a native app', async () => {
-  for (const uri of ['http://client.example/', 'javascript:alert(1)', 'https://client.example/#'])
+  const hidden = ['\x01javascript:alert(1)', '\x01http://client.example/'];
+  for (const uri of ['http://client.example/', 'javascript:alert(1)', 'https://client.example/#', ...hidden])
     await expect(register(uri)).rejects.toMatchObject({
       body: expect.stringContaining('invalid_redirect_uri'),
     });
@@ -130,7 +133,9 @@ test('A code is valid once, and only for its client, redirect URI and verifier. 
   const { client_id } = await registerPublic();
   for (const fields of [{ client_id }, { redirect_uri: `${redirect_uri}/` }, { code_verifier: 'another' }])
     expect((await exchange(code, fields)).error).toBe('invalid_grant');
-  expect((await exchange(code, { client_id: (await register()).client_id })).error).toBe('invalid_client');
+  const confidential = await register();
+  for (const id of [confidential.client_id, `${confidential.client_id}:${confidential.client_secret}`])
+    expect((await exchange(code, { client_id: id })).error).toBe('invalid_client');
   const { access_token, refresh_token } = await exchange(code);
   expect(await userInfo(access_token)).toBe(200);
   expect((await exchange(code)).error).toBe('invalid_grant');
@@ -141,7 +146,9 @@ test('A code is valid once, and only for its client, redirect URI and verifier. 
 test('A refresh token is valid once, and a second use ends the grant. Without offline_access, there is none', async () => {
   expect(await exchange(await consent({ scope: 'profile' }))).not.toHaveProperty('refresh_token');
   const first = await exchange(await consent());
-  const second = await refresh(first.refresh_token);
+  expect((await refresh(first.refresh_token, { scope: 'profile email' })).error).toBe('invalid_scope');
+  const second = await refresh(first.refresh_token, { scope: 'profile' });
+  expect(second.scope).toBe('profile');
   expect(await userInfo(second.refresh_token)).toBe(401);
   expect((await refresh(first.refresh_token)).error).toBe('invalid_grant');
   expect((await refresh(second.refresh_token)).error).toBe('invalid_grant');
@@ -149,8 +156,9 @@ test('A refresh token is valid once, and a second use ends the grant. Without of
 
 test('Only a resource becomes the audience, and a token request cannot change it', async () => {
   expect(await claimsOf((await exchange(await consent())).access_token)).not.toHaveProperty('aud');
-  const { access_token } = await exchange(await consent(), { resource });
+  const { access_token, refresh_token } = await exchange(await consent(), { resource });
   expect(await claimsOf(access_token)).toMatchObject({ aud: resource });
+  expect((await refresh(refresh_token, { resource: 'https://other.example/' })).error).toBe('invalid_target');
   const changed = await exchange(await consent({ resource }), { resource: 'https://other.example/' });
   expect(changed.error).toBe('invalid_target');
 });

@@ -112,6 +112,7 @@ function requireClient({ store }: Instance, { client_id, redirect_uri }: Paramet
   if (client === undefined) throw new ApiError(400, 'invalid_client', 'The client_id is unknown.');
   // Ignores the port of an address on this machine, because a native app chooses it at run time (RFC 8252, 7.3).
   const comparable = (uri: unknown) => String(uri).replace(/^(http:\/\/[^/?#@]*?):\d+(?=[/?]|$)/, '$1');
-  if (client.redirectUris.some((uri) => comparable(uri) === comparable(redirect_uri))) return client;
+  const isRegistered = client.redirectUris.some((uri) => comparable(uri) === comparable(redirect_uri));
+  if (isRegistered && URL.canParse(String(redirect_uri))) return client;
   throw new ApiError(400, 'invalid_request', 'The client has not registered this redirect_uri.');
 }

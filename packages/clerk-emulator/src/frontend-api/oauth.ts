@@ -28,9 +28,14 @@ const SCOPES = new Map<string, (user: User) => object>([
 
 /** An address of the client. Schemes other than http and https belong to native apps. */
 const RedirectUri = z
-  .url()
-  .regex(/^(?!(about|blob|data|file|javascript|vbscript):)[^#]*$/i)
-  .refine((uri) => !/^http:/i.test(uri) || isLoopback(uri), 'http is only for this machine');
+  .url({ abort: true })
+  .regex(/^[^#]*$/)
+  .refine((uri) => {
+    const { protocol } = new URL(uri);
+    return protocol === 'http:'
+      ? isLoopback(uri)
+      : !/^(?:about|blob|data|file|javascript|vbscript):$/.test(protocol);
+  }, 'http is only for this machine');
 
 /** The fields of a registration that are used (RFC 7591, 2). Invalid optional fields are replaced. */
 const Registration = z.object({
@@ -47,7 +52,7 @@ const TokenRequest = z.object({
   resource: Resource,
 });
 const CodeRequest = z.object({ code: z.string(), redirect_uri: z.string(), code_verifier: z.string() });
-const RefreshRequest = z.object({ refresh_token: z.string() });
+const RefreshRequest = z.object({ refresh_token: z.string(), scope: z.string().optional() });
 
 /** Serves Clerk's authorization server. The consent page is part of the account portal. */
 export function authorizationServer(instance: Instance): Hono {
@@ -117,9 +122,9 @@ function register(instance: Instance, { body }: ApiRequest): ApiResponse {
 /** Returns the client that sends a token request (RFC 6749, 2.3). Throws a 401 if it is unknown or its secret is wrong. */
 function requireClient({ store }: Instance, { headers, body }: ApiRequest): OAuthClient {
   const [, basic] = /^Basic (.+)$/i.exec(headers.get('authorization') ?? '') ?? [];
-  const credentials = basic ? Buffer.from(basic, 'base64').toString() : String(body['client_id']);
-  const [id = '', secret = ''] = credentials.split(':');
-  const client = store.oauthClients.get(id);
+  const { client_id: named } = body;
+  const [id = '', secret = ''] = basic ? Buffer.from(basic, 'base64').toString().split(':') : [String(named)];
+  const client = named === undefined || named === id ? store.oauthClients.get(id) : undefined;
   if (client && isSecretKey({ secretKey: client.secret ?? '' }, secret)) return client;
   throw new ApiError(401, 'invalid_client', 'The client is unknown, or its secret is wrong.');
 }
@@ -140,10 +145,12 @@ function findToken({ store, clock }: Instance, kind: Token['kind'], secret: stri
 function redeem(instance: Instance, request: ApiRequest) {
   const client = requireClient(instance, request);
   const { grant_type, resource } = parse(TokenRequest, request.body);
-  const proof = grant_type === 'authorization_code' ? parse(CodeRequest, request.body) : undefined;
+  const isCode = grant_type === 'authorization_code';
+  const proof = isCode ? parse(CodeRequest, request.body) : undefined;
+  const refresh = isCode ? undefined : parse(RefreshRequest, request.body);
   const found = proof
     ? findToken(instance, 'code', proof.code)
-    : findToken(instance, 'refresh', parse(RefreshRequest, request.body).refresh_token);
+    : findToken(instance, 'refresh', refresh?.refresh_token ?? '');
   if (found?.grant.clientId !== client.id) throw invalidGrant('is invalid or has expired');
   const { id, sessionId, request: granted } = found.grant;
   if (found.token.used) instance.store.oauthGrants.delete(id);
@@ -154,7 +161,10 @@ function redeem(instance: Instance, request: ApiRequest) {
   if (proof && proof.redirect_uri !== granted.redirect_uri) throw invalidGrant('has another redirect_uri');
   if (resource !== undefined && resource !== (granted.resource ?? resource))
     throw new ApiError(400, 'invalid_target', 'The user has consented to another resource.');
-  return { ...found, audience: resource ?? granted.resource };
+  const scopes = refresh?.scope?.split(' ') ?? granted.scope;
+  if (!scopes.every((scope) => granted.scope.includes(scope)))
+    throw new ApiError(400, 'invalid_scope', 'The user has not consented to this scope.');
+  return { ...found, scopes, audience: resource ?? granted.resource };
 }
 
 const s256 = (verifier: string) => createHash('sha256').update(verifier).digest('base64url');
@@ -164,9 +174,9 @@ const invalidGrant = (problem: string) =>
 
 /** Exchanges a code or a refresh token for new tokens (RFC 6749, 5.1). */
 function exchange(instance: Instance, request: ApiRequest): ApiResponse {
-  const { grant, token: used, audience } = redeem(instance, request);
+  const { grant, token: used, scopes, audience } = redeem(instance, request);
   const { userId, clientId } = grant;
-  const { scope: scopes, nonce } = grant.request;
+  const { nonce } = grant.request;
   const { accessTokenFormat, accessTokenSeconds: seconds } = instance.oauth;
   const issuer = request.url.origin;
   const now = instance.clock.now();
@@ -176,9 +186,13 @@ function exchange(instance: Instance, request: ApiRequest): ApiResponse {
       : issueOAuthToken(instance, { issuer, userId }, { audience, scopes, clientId });
   const access: Token = { kind: 'access', secret: accessToken, used: false, expireAt: now + seconds * 1000 };
   const refresh: Token = { kind: 'refresh', secret: newId('ort'), used: false };
-  const isOffline = scopes.includes('offline_access');
+  const isOffline = grant.request.scope.includes('offline_access');
   const tokens = grant.tokens.map((token) => (token === used ? { ...token, used: true } : token));
-  instance.store.oauthGrants.put({ ...grant, tokens: [...tokens, access, ...(isOffline ? [refresh] : [])] });
+  instance.store.oauthGrants.put({
+    ...grant,
+    request: { ...grant.request, resource: audience },
+    tokens: [...tokens, access, ...(isOffline ? [refresh] : [])],
+  });
   const claims = { ...userClaims(instance, grant), aud: clientId, nonce };
   const id = idToken(instance.signingKey, { issuer, now, seconds: DAY_SECONDS }, claims);
   return {
