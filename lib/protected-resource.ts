@@ -91,8 +91,9 @@ export function protectedResource(path: string, { scopes: required, optionalScop
   async function contextOf(verdict: Verdict, headers: Headers): Promise<ResourceContext> {
     const { accessToken } = verdict;
     // As for a POST, because cookies of another page do not count here in any request.
-    const isForeign = extractCredential('POST', headers, []) === 'foreign-cookie';
-    const reason = isForeign ? 'foreign-cookie' : accessToken && problemOf(accessToken.audiences);
+    const credential = extractCredential('POST', headers, []);
+    const reason =
+      credential === 'foreign-cookie' ? credential : accessToken && problemOf(accessToken.audiences);
     if (reason === undefined && accessToken && !required.every((one) => accessToken.scopes.includes(one))) {
       addLogFields({ reason: 'insufficient-scope' });
       throw challenge(403, 'insufficient_scope');
@@ -100,8 +101,13 @@ export function protectedResource(path: string, { scopes: required, optionalScop
     // Without the issue time of an access token, which does not link a forgotten user again.
     const { user, actor } = accessToken ?? verdict;
     const context = await resolveUser(reason ? { reason } : accessToken ? { user, actor } : verdict);
-    if (context === undefined)
-      throw challenge(401, headers.has('authorization') ? 'invalid_token' : undefined);
+    if (context === undefined) {
+      const isToken =
+        typeof credential === 'object'
+          ? credential.header === 'authorization'
+          : credential === 'malformed' || credential === 'opaque-token';
+      throw challenge(401, isToken ? 'invalid_token' : undefined);
+    }
     const { clientId, scopes: given } = accessToken ?? {};
     return Object.freeze({ ...context, clientId, scopes: given, actor });
   }

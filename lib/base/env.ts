@@ -67,7 +67,7 @@ const httpUrl = required.check(
 /** Parses the origin of this service. Returns it in the spelling of browsers. */
 function readPublicOrigin(text: string): ParseResult<string> {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  return url && /^https?:/.test(url.protocol) && url.href === `${url.origin}/`
+  return url && /^https?:\/\/[\w.:[\]-]+$/.test(url.origin) && url.href === `${url.origin}/`
     ? { value: url.origin }
     : { problem: 'must be an origin, such as https://app.example.com' };
 }

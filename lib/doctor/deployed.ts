@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Webhook } from 'svix';
 import * as z from 'zod/mini';
@@ -56,8 +56,9 @@ async function request(origin: string, path: string, init: RequestInit = {}) {
     (error: unknown) => fail(`cannot connect to the service (${errorCode(error)})`, CHECK_URL),
   );
   const body = Body.safeParse(parseJson((await response.text()).slice(0, MAX_BODY_LENGTH)));
-  if (!body.success) failForOtherServer(response);
-  return { status: response.status, headers: response.headers, body: body.data };
+  // Next.js sends a 405 without a body.
+  if (!body.success && response.status !== 405) failForOtherServer(response);
+  return { status: response.status, headers: response.headers, body: body.data ?? {} };
 }
 
 /** Describes how a response differs from the expected one: in its status or, if that is equal, in its body. */
@@ -172,7 +173,7 @@ async function checkHeaders(origin: string): Promise<string> {
 /** Returns the paths of the protected resources of this checkout. Each has a route for its metadata. */
 async function resourcePaths(): Promise<string[]> {
   const files = await readdir(`app${METADATA_PATH}`, { recursive: true }).catch(() => []);
-  return files.filter((file) => /(?:^|\/)route\.tsx?$/.test(file)).map((file) => `/${dirname(file)}`);
+  return files.filter((file) => /(?:^|\/)route\.tsx?$/.test(file)).map((file) => join('/', dirname(file)));
 }
 
 /** Checks that the 401 of each protected resource leads an OAuth client to its metadata. */
@@ -182,10 +183,11 @@ async function checkResources(origin: string): Promise<string> {
     'Set PUBLIC_ORIGIN of the deployment and of this environment to the public origin of the service';
   const paths = await resourcePaths();
   for (const path of paths) {
-    const { status, headers } = await request(origin, path, { method: 'POST' });
+    const posted = await request(origin, path, { method: 'POST' });
+    const { status, headers } = posted.status === 405 ? await request(origin, path) : posted;
     const [, address] = /resource_metadata="([^"]+)"/.exec(headers.get('www-authenticate') ?? '') ?? [];
     if (status !== 401 || address === undefined)
-      fail(`POST ${path} does not get a 401 that names its metadata, but a ${status}`, remedy);
+      fail(`${path} does not respond with a 401 that names its metadata, but with a ${status}`, remedy);
     const { body } = await request(new URL(address).origin, new URL(address).pathname);
     if (body['resource'] !== `${PUBLIC_ORIGIN}${path}`)
       fail(`the metadata that the 401 of ${path} names is for another resource`, remedy);

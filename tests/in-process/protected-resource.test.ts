@@ -155,6 +155,7 @@ test.each<[string, () => Record<string, string>, object]>([
   ['an API key', () => bearer('ak_0123456789abcdef'), invalid],
   ['a machine token', () => bearer('mt_0123456789abcdef'), invalid],
   ['an access token in a cookie', () => cookie(accessToken('user_cookie')), rejected('')],
+  ['another scheme', () => ({ authorization: 'Basic YTpi' }), rejected('')],
   ['no credential', () => ({}), rejected('')],
 ])('A request with %s gets a 401', async (_what, headers, response) => {
   expect(await send(headers())).toEqual(response);

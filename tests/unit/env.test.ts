@@ -167,6 +167,7 @@ const INVALID: [name: string, problem: string, values: string[]][] = [
       'https://api.example?',
       'https://api.example/#',
       'https://a.example https://b.example',
+      'https://a"b.example',
       'capacitor://localhost',
     ],
   ],

@@ -162,7 +162,7 @@ test('The same client in a page of another origin finds the authorization server
   const page = await browser.newPage();
   await page.goto(application.url);
   const token = idp.oauthToken(userId, { audience: resource, scopes: ['profile'] });
-  const [url, text] = await page.evaluate<[string, string]>(`(async () => {
+  const [url, text, status] = await page.evaluate<[string, string, number]>(`(async () => {
     const stored = {};
     const connect = async (authProvider) => {
       const client = new mcp.Client({ name: 'page', version: '1.0.0' });
@@ -180,10 +180,11 @@ test('The same client in a page of another origin finds the authorization server
       saveCodeVerifier: () => {},
     }).catch(() => {});
     const client = await connect({ token: async () => '${token}' });
-    return [stored.href, (await client.callTool({ name: 'whoami' })).content[0].text];
+    const { status } = await fetch('${resource}', { headers: { authorization: 'Bearer ${token}' } });
+    return [stored.href, (await client.callTool({ name: 'whoami' })).content[0].text, status];
   })()`);
   expect(url).toMatch(/\/oauth\/authorize\?.*scope=profile/);
-  expect(text).toBe(await internalId());
+  expect([text, status]).toEqual([await internalId(), 405]);
 });
 
 test('The doctor follows the 401 of the MCP server to its metadata', async () => {

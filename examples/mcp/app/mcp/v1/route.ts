@@ -17,4 +17,6 @@ export const POST = mcp.guard((request, { userId }) => {
   return handler.fetch(request);
 });
 
+// The library responds to these with a 405, which a page of another origin can read.
+export { POST as DELETE, POST as GET };
 export const { OPTIONS } = mcp;
