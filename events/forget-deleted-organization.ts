@@ -1,8 +1,9 @@
 import * as z from 'zod/mini';
 import { IdentityProviderUserId } from '#lib/api/schemas';
 import { defineEvent } from '#lib/events';
-import { blockCachedId } from '#lib/linking/id-cache';
+import { blockCachedIds } from '#lib/linking/id-cache';
 import { scheduleDeletion } from '#lib/links/pending-deletions';
+import { allIdsOf, findLinks } from '#lib/links/rows';
 
 /** Holding period in hours. Until it ends, an operator can cancel the deletion of an organization. */
 const HOURS = 24;
@@ -15,5 +16,9 @@ const HOURS = 24;
 export const forgetDeletedOrganization = defineEvent(
   z.object({ id: IdentityProviderUserId }),
   ({ id }, { transaction }) => scheduleDeletion('tenant', transaction, id, HOURS),
-  ({ id }) => blockCachedId('tenant', id),
+  async ({ id }) => {
+    const [link] = await findLinks('tenant', id);
+    // A previous id is not the organization that the tenant has now.
+    await blockCachedIds('tenant', link?.providerId === id ? allIdsOf(link) : [id]);
+  },
 );

@@ -11,6 +11,7 @@ import { type ForgetResult, forget, remember } from '#lib/links/forget';
 import { type ForgetDueStep, forgetDue } from '#lib/links/forget-due';
 import { cancelDeletion, deletionDueAt } from '#lib/links/pending-deletions';
 import { allIdsOf, findLinks } from '#lib/links/rows';
+import { waitForLongQueries } from '#lib/storage/database';
 import { type ExitCode, safeMessage, shown, UsageError } from '../command';
 import { findAtProvider, linkOf, NOUNS, print, RETRY, VARIABLES } from './one-link';
 
@@ -70,6 +71,7 @@ export async function forgetOne(
   id: string,
   { yes }: { readonly yes?: boolean },
 ): Promise<ExitCode> {
+  waitForLongQueries();
   const { FORGOTTEN_USERS_DAYS } = parseEnvironmentSubset(FORGET_VARIABLES);
   const noun = NOUNS[kind];
   const link = await linkOf(kind, id);
@@ -121,6 +123,7 @@ const DUE_OUTCOMES: Readonly<
  * provider's id: only the first digits of its hash, as stored in `forgotten_users`.
  */
 export async function forgetAllDue(kind: Kind): Promise<ExitCode> {
+  waitForLongQueries();
   const { FORGOTTEN_USERS_DAYS } = parseEnvironmentSubset(FORGET_VARIABLES);
   const figures = { forgotten: 0, kept: 0, pending: 0 };
   for await (const step of forgetDue(kind, FORGOTTEN_USERS_DAYS, { seconds: 30 })) {

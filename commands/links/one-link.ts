@@ -87,7 +87,9 @@ export async function showOne(kind: Kind, id: string): Promise<ExitCode> {
       'previous id',
       `${shown(previous.providerId)} until ${previous.expiresAt.toISOString()}`,
     ]),
-    ...(until === undefined ? [] : [['forgotten', `until ${new Date(until).toISOString()}`]]),
+    ...(until === undefined || until === dueAt?.getTime()
+      ? []
+      : [['forgotten', `until ${new Date(until).toISOString()}`]]),
     ...(dueAt === null ? [] : [['deletion', `due at ${dueAt.toISOString()}`]]),
     ['cache', await describeCache(kind, providerId, link?.internalId)],
     [

@@ -110,7 +110,7 @@ function addCommands(program: Command, kind: Kind, add: Add): void {
     );
   add(
     relink,
-    `Needs KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${table} and ${previousIds}. Exits with 1 if there are collisions or the run stopped early.`,
+    `Needs KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${table}, ${previousIds} and forgotten_users. Exits with 1 if there are collisions or the run stopped early.`,
     (options: Parameters<typeof relinkLinks>[1]) => relinkLinks(kind, options),
   );
 }

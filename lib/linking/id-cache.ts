@@ -61,11 +61,12 @@ export async function uncache(kind: Kind, providerIds: readonly string[]): Promi
 }
 
 /**
- * Deletes the cached id of an organization, and keeps lookups in flight from caching it again. Rejects with a TransientError if the
- * store does not confirm this.
+ * Deletes the cached ids of an organization, and keeps lookups in flight from caching them again. Rejects with a TransientError if
+ * the store does not confirm this.
  */
-export async function blockCachedId(kind: Kind, providerId: string): Promise<void> {
-  await withKv((kv) => kv.set(cacheKey(kind, providerId), BLOCKED, { ex: BLOCK_SECONDS })).catch(() => {
+export async function blockCachedIds(kind: Kind, providerIds: readonly string[]): Promise<void> {
+  const block = (id: string) => withKv((kv) => kv.set(cacheKey(kind, id), BLOCKED, { ex: BLOCK_SECONDS }));
+  await Promise.all(providerIds.map(block)).catch(() => {
     throw new TransientError('The cache does not respond');
   });
 }

@@ -25,11 +25,9 @@ export async function internalIdsOf(
 ): Promise<ReadonlyMap<string, string | null>> {
   const { database, raw, sql } = await storage();
   const [table, column] = [raw(KINDS[kind].table), raw(KINDS[kind].column)];
-  // A user stays until the deletion.
+  // A user stays until the deletion. A lookup takes no lock, so that a long deletion delays no other id.
   const id =
-    kind === 'user'
-      ? raw('id')
-      : sql`CASE WHEN public.forgotten_until(${kind}, ${column}, NULL) IS NULL THEN id END`;
+    kind === 'user' ? raw('id') : sql`CASE WHEN public.tenant_deletion_due(${column}) IS NULL THEN id END`;
   const found = await database().$queryRaw`
     SELECT ${column} AS "providerId", ${id} AS id FROM public.${table} WHERE ${column} = ANY (${providerIds}::text[])
     UNION ALL SELECT * FROM public.previous_links(${kind}, ${providerIds}::text[])`;

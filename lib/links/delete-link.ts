@@ -30,6 +30,11 @@ async function lockLink(transaction: Transaction, kind: Kind, providerId: string
   return { internalId: row.id, providerIds: Ids.parse(ids).map(({ id }) => id) };
 }
 
+/** Deletes the entries of forgotten ids. */
+export const deleteForgotten = (transaction: Transaction, kind: Kind, ids: readonly string[]) =>
+  transaction.$executeRaw`DELETE FROM public.forgotten_users
+    WHERE id_hash IN (SELECT public.forgotten_hash(${kind}, id) FROM unnest(${ids}::text[]) AS id)`;
+
 /**
  * Stores that an id is forgotten for the next `days` days. If `days` is 0, deletes the entry instead. The transaction must delete
  * the row of the id afterwards. A registration (a statement that inserts a link) may be in flight at that time. The comment of the
@@ -38,7 +43,7 @@ async function lockLink(transaction: Transaction, kind: Kind, providerId: string
  */
 async function storeForgotten(transaction: Transaction, kind: Kind, id: string, days: number): Promise<void> {
   await (days === 0
-    ? transaction.$executeRaw`DELETE FROM public.forgotten_users WHERE id_hash = public.forgotten_hash(${kind}, ${id})`
+    ? deleteForgotten(transaction, kind, [id])
     : transaction.$executeRaw`WITH locked AS MATERIALIZED (SELECT pg_advisory_xact_lock(public.link_lock(${kind}, ${id})))
         INSERT INTO public.forgotten_users (id_hash, forgotten_at, expires_at)
         SELECT public.forgotten_hash(${kind}, ${id}), clock_timestamp(), clock_timestamp() + ${days} * interval '1 day'

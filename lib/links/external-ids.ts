@@ -6,8 +6,8 @@ import { type RetryOptions, retry } from '../base/retry';
 import { setExternalId } from '../idp/backend-api';
 import { KINDS, type Kind } from '../linking/kinds';
 import { forgottenUntil } from '../linking/links';
-import { database, raw } from '../storage/database';
-import { TRANSACTION } from './delete-link';
+import { database, raw, sql } from '../storage/database';
+import { deleteForgotten, TRANSACTION } from './delete-link';
 import { providerUsers } from './paginate';
 import type { UserResult } from './result';
 import { lookUp } from './rows';
@@ -65,7 +65,8 @@ async function planAdoption(kind: Kind, entries: readonly Adoption[]): Promise<U
     if (isForgotten) return reject('its deletion is pending, or it is a previous id after its window');
     if (internalId !== undefined) {
       if (!isUuid || internalId === externalId) return { id, outcome: 'already linked' };
-      const remedy = kind === 'user' ? '' : ': forget it, and adopt it again';
+      const remedy =
+        kind === 'user' ? '' : ' (see `show`). To replace that tenant, forget it, and adopt again';
       return reject(`the ${noun} is linked to another internal id${remedy}`);
     }
     if (externalId === '') return { id, outcome: 'without external_id' };
@@ -85,19 +86,20 @@ async function adoptAll(kind: Kind, entries: readonly Adoption[]): Promise<UserR
   if (links.length === 0) return results;
   const ids = links.map(({ id }) => id);
   const { table, column } = KINDS[kind];
-  const inserted = await database().$transaction(async (transaction) => {
-    if (kind === 'tenant')
-      await transaction.$executeRaw`DELETE FROM public.forgotten_users
-        WHERE id_hash IN (SELECT public.forgotten_hash(${kind}, id) FROM unnest(${ids}::text[]) AS id)`;
+  const isAllowed =
+    kind === 'user'
+      ? sql`public.forgotten_until(${kind}, provider_id, NULL) IS NULL AND public.forgotten_until(${kind}, id::text, NULL) IS NULL`
+      : sql`public.tenant_deletion_due(provider_id) IS NULL`;
+  const adopted = await database().$transaction(async (transaction) => {
     // The statement has no conflict target, because the internal id can be taken too.
-    return transaction.$queryRaw`INSERT INTO public.${raw(table)} (id, ${raw(column)})
+    const inserted = await transaction.$queryRaw`INSERT INTO public.${raw(table)} (id, ${raw(column)})
       SELECT id, provider_id FROM unnest(${links.map(({ externalId }) => externalId)}::uuid[],
                                          ${ids}::text[]) AS link (id, provider_id)
-      WHERE public.forgotten_until(${kind}, provider_id, NULL) IS NULL
-        AND (${kind} <> 'user' OR public.forgotten_until(${kind}, id::text, NULL) IS NULL)
-      ON CONFLICT DO NOTHING RETURNING ${raw(column)} AS id`;
+      WHERE ${isAllowed} ON CONFLICT DO NOTHING RETURNING ${raw(column)} AS id`;
+    const insertedIds = Ids.parse(inserted).map(({ id }) => id);
+    if (kind === 'tenant') await deleteForgotten(transaction, kind, insertedIds);
+    return new Set(insertedIds);
   }, TRANSACTION);
-  const adopted = new Set(Ids.parse(inserted).map(({ id }) => id));
   const others =
     adopted.size === ids.length
       ? []

@@ -24,7 +24,7 @@ export const REMEDIES = {
     'For a user, run a backfill with the IDP_SECRET_KEY of the old instance. Otherwise remove the line',
   'old id was moved to another id':
     'Remove the line, or roll back the run that moved the id before you apply this line',
-  // The remedy sets FORGOTTEN_USERS_DAYS=0. With another value, the remedy would cause the collision `new id is forgotten`.
+  // The remedy sets FORGOTTEN_USERS_DAYS=0. With another value, the remedy would cause the collision `new id is forgotten` of a user.
   'new id is linked to another internal id':
     'If that internal id has no data, forget the new id with FORGOTTEN_USERS_DAYS=0. If another line moves the new id, apply that line in an earlier run. Otherwise remove the line and merge the data yourself',
   'new id is a previous id of another internal id': 'Correct the new id',

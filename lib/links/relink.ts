@@ -6,7 +6,7 @@ import { TransientError } from '../base/transient-error';
 import { uncache } from '../linking/id-cache';
 import { KINDS, type Kind } from '../linking/kinds';
 import { database, raw, type Transaction } from '../storage/database';
-import { TRANSACTION } from './delete-link';
+import { deleteForgotten, TRANSACTION } from './delete-link';
 import { type CheckedMap, type Collision, type MapLine, REMEDIES } from './relink-map';
 import type { UserResult } from './result';
 
@@ -93,7 +93,7 @@ async function statesOf(transaction: Transaction, kind: Kind, lines: readonly Ma
         WHEN present.id IS NULL THEN 'unknown old id'
         WHEN pending.due_at IS NOT NULL THEN 'old id has a pending deletion'
         WHEN taken.id IS NOT NULL THEN 'new id is linked to another internal id'
-        WHEN new_id = ANY (${forgotten}::text[]) THEN 'new id is forgotten'
+        WHEN new_id = ANY (${forgotten}::text[]) AND (${kind} = 'user' OR due.due_at IS NOT NULL) THEN 'new id is forgotten'
         WHEN earlier.${raw(owner)} <> present.id THEN 'new id is a previous id of another internal id'
         ELSE 'to move' END AS state
     FROM unnest(${oldIds}::text[], ${newIds}::text[]) WITH ORDINALITY AS line (old_id, new_id, position)
@@ -102,7 +102,8 @@ async function statesOf(transaction: Transaction, kind: Kind, lines: readonly Ma
     LEFT JOIN public.${raw(table)} moved ON moved.id = previous.${raw(owner)}
     LEFT JOIN public.${raw(table)} taken ON taken.${raw(column)} = new_id
     LEFT JOIN public.${raw(previousIds)} earlier ON earlier.${raw(column)} = new_id
-    LEFT JOIN public.${raw(pendingDeletions)} pending ON pending.${raw(column)} = old_id`;
+    LEFT JOIN public.${raw(pendingDeletions)} pending ON pending.${raw(column)} = old_id
+    LEFT JOIN public.${raw(pendingDeletions)} due ON due.${raw(column)} = new_id`;
   const states = new Map(States.parse(rows).map(({ position, state }) => [position, state]));
   return lines.map((line, index) => ({ line, state: states.get(index + 1) ?? 'unknown old id' }));
 }
@@ -128,6 +129,8 @@ async function move(
       RETURNING id, old_id, new_id)
     INSERT INTO public.${raw(previousIds)} (${raw(column)}, ${raw(owner)}, replaced_by, run, expires_at)
     SELECT old_id, id, new_id, ${run}, now() + ${days} * interval '1 day' FROM moved`;
+  // An operator who names a forgotten organization wants its id back.
+  if (kind === 'tenant') await deleteForgotten(transaction, kind, newIds);
   if (moved !== lines.length) throw new TransientError('Another transaction has changed a row');
 }
 

@@ -16,6 +16,8 @@ const CONNECT_TIMEOUT_MS = 7_000;
 const QUERY_TIMEOUT_MS = 3_000;
 /** Maximum duration of a transaction, without the wait for its connection. */
 const TRANSACTION_TIMEOUT_MS = 8_000;
+/** Maximum duration of a query or transaction after `waitForLongQueries`. */
+const PATIENT_TIMEOUT_MS = 600_000;
 /** On Vercel, `attachDatabasePool` keeps an instance awake, at a charge, until its connections have been idle for this long. */
 const IDLE_TIMEOUT_MS = 5_000;
 /** A connection keeps the settings of the database from the time when it was opened, so a busy one is replaced too. */
@@ -33,7 +35,7 @@ function connect() {
   const pool = new Pool({
     ...databaseOptions(parseEnvironmentSubset(z.pick(variables, { DATABASE_URL: true })).DATABASE_URL),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: QUERY_TIMEOUT_MS,
+    query_timeout: state.isPatient ? PATIENT_TIMEOUT_MS : QUERY_TIMEOUT_MS,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     maxLifetimeSeconds: MAX_LIFETIME_SECONDS,
     max: MAX_CONNECTIONS,
@@ -42,11 +44,24 @@ function connect() {
   pool.on('error', (error) => log.warn({ error: describeError(error) }, 'idle database connection lost'));
   attachDatabasePool(pool);
   onShutdown(closeDatabase);
-  const transactionOptions = { maxWait: CONNECT_TIMEOUT_MS, timeout: TRANSACTION_TIMEOUT_MS };
+  const transactionOptions = {
+    maxWait: CONNECT_TIMEOUT_MS,
+    timeout: state.isPatient ? PATIENT_TIMEOUT_MS : TRANSACTION_TIMEOUT_MS,
+  };
   return { pool, prisma: new PrismaClient({ adapter: new PrismaPg(pool), transactionOptions }) };
 }
 
-const state = processState('database', (): { connection?: ReturnType<typeof connect> | undefined } => ({}));
+interface State {
+  connection?: ReturnType<typeof connect> | undefined;
+  isPatient?: boolean;
+}
+
+const state = processState('database', (): State => ({}));
+
+/** Lets later queries and transactions of this process, which serves no requests, take ten minutes, as a deletion of many rows may. */
+export function waitForLongQueries(): void {
+  state.isPatient = true;
+}
 
 function connection(): ReturnType<typeof connect> {
   state.connection ??= connect();

@@ -172,7 +172,7 @@ test('The adopt command links organizations without a tenant to the ids of the m
     expect(adoption.stderr.trimEnd().split('\n').sort()).toEqual([
       'not adopted: leaving: its deletion is pending, or it is a previous id after its window',
       'not adopted: odd: the id is not a UUID in lower case',
-      'not adopted: other: the organization is linked to another internal id: forget it, and adopt it again',
+      'not adopted: other: the organization is linked to another internal id (see `show`). To replace that tenant, forget it, and adopt again',
       'not adopted: taken: the id is the internal id of another organization',
       'not adopted: twice: id occurs twice',
       'not adopted: twice: id occurs twice',
@@ -213,6 +213,8 @@ test.each([
 ] as const)(
   'An adoption does not link a %s that another transaction forgets or deletes after the check',
   async (kind, outcome, forget) => {
+    // An organization that is not adopted stays forgotten.
+    if (kind === 'tenant') await database.of('tenant').markForgotten('raced');
     const inserts = await lockInserts(database, kind);
     const adoption = adoptEntries(kind, { raced: randomUUID() });
     expect(await inserts.waiting(1)).toBe(true);
@@ -220,6 +222,8 @@ test.each([
     await inserts.release();
     expect(await adoption).toEqual({ [outcome]: 1 });
     expect(await rows(kind)).toEqual({});
+    const tombstones = 'SELECT FROM forgotten_users WHERE id_hash = forgotten_hash($1, $2)';
+    expect((await database.pool.query(tombstones, [kind, 'raced'])).rowCount).toBe(1);
   },
 );
 

@@ -178,6 +178,42 @@ test('If the cache does not respond to organization.deleted, the delivery fails,
   expect(await visit('user_first', 'org_cached')).toMatchObject({ status: 403 });
 });
 
+test('After organization.deleted, a previous id of the organization gets a 403 too, and after the event for a previous id only that one', async () => {
+  for (const [oldId, newId, deleted, results] of [
+    ['org_a', 'org_b', 'org_b', [403, 403]],
+    ['org_c', 'org_d', 'org_c', [403, expect.any(String)]],
+  ] as const) {
+    await visitAll(oldId);
+    await move(oldId, newId);
+    await visitAll(oldId);
+    await deletion(deleted);
+    for (const isCached of [true, false]) {
+      if (!isCached) await one.uncache('tenant', [oldId, newId]);
+      expect([...(await visitAll(oldId)), ...(await visitAll(newId))]).toEqual(results);
+    }
+  }
+});
+
+test('A lookup of a tenant does not wait for the deletion of its organization', async () => {
+  const [tenantId] = await visitAll('org_locked');
+  await one.uncache('tenant', ['org_locked']);
+  const client = await pool.connect();
+  try {
+    await client.query(`BEGIN; SELECT pg_advisory_xact_lock(link_lock('tenant', 'org_locked'))`);
+    expect(await visitAll('org_locked')).toEqual([tenantId]);
+  } finally {
+    client.release(true);
+  }
+});
+
+test('A tenant moves to a forgotten organization, whose own tenant was unwanted', async () => {
+  const [tenantId] = await visitAll('org_before');
+  await visitAll('org_unwanted');
+  await one.forget('tenant', 'org_unwanted', 30, async () => undefined);
+  expect(await move('org_before', 'org_unwanted')).toBe('moved');
+  expect(await visitAll('org_unwanted')).toEqual([tenantId]);
+});
+
 test('A previous id of an organization leads to the same tenant until it expires, and then to a 403', async () => {
   const [tenantId] = await visitAll('org_old');
   expect(await move('org_old', 'org_new')).toBe('moved');

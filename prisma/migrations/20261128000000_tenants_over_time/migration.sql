@@ -60,6 +60,16 @@ END $$;
 CREATE FUNCTION link_lock(kind text, id text) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT AS
 $$ SELECT pg_catalog.hashtextextended(id, CASE kind WHEN 'user' THEN 0 ELSE 1 END) $$;
 
+-- Returns when the tenant of a present or previous id is to be deleted, or NULL.
+CREATE FUNCTION tenant_deletion_due(organization text) RETURNS timestamptz
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT min(due_at) FROM public.pending_tenant_deletions
+  WHERE identity_provider_organization_id IN (organization, (
+    SELECT tenants.identity_provider_organization_id FROM public.tenants
+    JOIN public.previous_tenant_ids previous ON previous.tenant_id = tenants.id
+    WHERE previous.identity_provider_organization_id = organization))
+$$;
+
 -- Returns the time until which an id is forgotten, or NULL. A tenant with a pending deletion is forgotten at once.
 CREATE FUNCTION forgotten_until(kind text, id text, issued_at timestamptz) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -71,12 +81,11 @@ BEGIN
     (SELECT entry.expires_at FROM public.forgotten_users entry
      WHERE entry.id_hash = hash AND entry.expires_at > now()
        AND (issued_at IS NULL OR issued_at <= entry.forgotten_at + interval '5 seconds')),
-    CASE kind WHEN 'tenant' THEN
-      (SELECT due_at FROM public.pending_tenant_deletions WHERE identity_provider_organization_id = id)
-    END);
+    CASE kind WHEN 'tenant' THEN public.tenant_deletion_due(id) END);
 END $$;
 
--- Returns the internal ids of previous ids. The internal id is NULL if the previous id has expired.
+-- Returns the internal ids of previous ids. The internal id is NULL if the previous id has expired, or the tenant has a pending
+-- deletion.
 CREATE FUNCTION previous_links(kind text, ids text[]) RETURNS TABLE (provider_id text, internal_id uuid)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -84,14 +93,15 @@ BEGIN
     RETURN QUERY SELECT * FROM public.previous_links(ids);
   ELSE
     RETURN QUERY
-      SELECT identity_provider_organization_id::text, CASE WHEN expires_at > now() THEN tenant_id END
+      SELECT identity_provider_organization_id::text,
+        CASE WHEN expires_at > now() AND public.tenant_deletion_due(identity_provider_organization_id) IS NULL THEN tenant_id END
       FROM public.previous_tenant_ids WHERE identity_provider_organization_id = ANY (ids);
   END IF;
 END $$;
 
 -- Also for databases whose owner has revoked the default privilege.
-GRANT EXECUTE ON FUNCTION forgotten_hash(text, text), link_lock(text, text), forgotten_until(text, text, timestamptz),
-  previous_links(text, text[]) TO PUBLIC;
+GRANT EXECUTE ON FUNCTION forgotten_hash(text, text), link_lock(text, text), tenant_deletion_due(text),
+  forgotten_until(text, text, timestamptz), previous_links(text, text[]) TO PUBLIC;
 
 -- Fails if the id of a new or changed tenant is a previous id, as reject_previous_id() does for users.
 CREATE FUNCTION reject_previous_tenant_id() RETURNS trigger
