@@ -101,7 +101,10 @@ function printDatabaseUrl(): void {
 }
 
 /** Runs an operator command with the environment of the application. Then exits with the exit code of the command. */
-async function runOperatorCommand(name: 'doctor' | 'users', args: readonly string[]): Promise<void> {
+async function runOperatorCommand(
+  name: 'doctor' | 'users' | 'tenants',
+  args: readonly string[],
+): Promise<void> {
   const { app, environment } = runningStack();
   const doctorOptions = args.includes('--url') ? [] : ['--url', app];
   const child = spawn(
@@ -132,7 +135,7 @@ program
   .command('database-url')
   .description('prints the URL of the embedded PostgreSQL')
   .action(printDatabaseUrl);
-for (const name of ['doctor', 'users'] as const) {
+for (const name of ['doctor', 'users', 'tenants'] as const) {
   program
     .command(`${name} [arguments...]`)
     .description(`runs \`npm run ${name}\` with the environment of the stack`)
