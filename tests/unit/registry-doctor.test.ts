@@ -34,22 +34,22 @@ const CLIENT = `const failure = (code: string) => Object.assign(new Error(code),
 export const state = { keys: true, needs: 'clerkId', isDeliveryLost: false };
 const table = () => {
   let rows: any[] = [];
-  const all = ({ where }: any) => rows.filter((row) => Object.keys(where).every((name) => row[name] === where[name]));
+  const all = ({ where }) => rows.filter((row) => Object.keys(where).every((name) => row[name] === where[name]));
   return {
-    findUnique: async ({ where }: any) => {
+    findUnique: async ({ where }) => {
       if ('misspelled' in where) throw new Error('Unknown argument misspelled');
       if (all({ where }).length > 1) throw new Error('Expected zero or one element, got 20');
       return all({ where })[0] ?? null;
     },
-    createManyAndReturn: async ({ data: [row] }: any) => {
+    createManyAndReturn: async ({ data: [row] }) => {
       if (!(state.needs in row)) throw new Error('Argument ' + state.needs + ' is missing');
       if (state.keys && all({ where: { clerkId: row.clerkId } }).length > 0) return [];
       rows.push({ id: rows.length + 1, ...row });
       return rows.slice(-1);
     },
     upsert: async () => { if (!state.keys) throw failure('42P10'); return {}; },
-    count: async (query: any) => all(query).length,
-    deleteMany: async (query: any) => { const gone = all(query); rows = rows.filter((row) => !gone.includes(row)); },
+    count: async (query) => all(query).length,
+    deleteMany: async (query) => { const gone = all(query); rows = rows.filter((row) => !gone.includes(row)); },
   };
 };
 export const prisma = { user: table(), organization: table() };
@@ -60,7 +60,7 @@ export const users = () => prisma.user;
 export const ID = 'id';
 export const CLERK_ID = 'clerkId';
 export const otherColumns = async (_id: string): Promise<object | undefined> => ({});
-export const insert = (row: any) => users().createManyAndReturn({ data: [row] });
+export const insert = (row) => users().createManyAndReturn({ data: [row] });
 export const tenants = () => prisma.organization;
 export const TENANT_ID = 'id';
 export const ORGANIZATION_ID = 'clerkId';
