@@ -19,6 +19,12 @@ const OF_DATABASE = /^(?:(?=.*\d)[0-9A-Z]{5}|E(?:CONN|PIPE|HOST|NET|TIMEDOUT|NOT
 /** Messages of the timeouts of the database driver, which have no code. */
 const DRIVER_TIMEOUT = /^(?:Connection terminated|Query read timeout|timeout exceeded)/;
 
+/** PgBouncer's message for a parameter. Its SQLSTATE, 08P01, is also that of errors that do not last. */
+const REJECTED_PARAMETER = /^unsupported startup parameter/;
+/** Remedy for a certificate that Node.js rejects. */
+export const TRUST_CA =
+  'Renew it, or name the file of its CA in NODE_EXTRA_CA_CERTS or in sslrootcert of DATABASE_URL';
+
 /**
  * Converts an error of the database to one whose message contains no value of a row: a permanent error to an Error, and any other
  * error to a TransientError, because a failover or a busy pool does not last. Returns any other error unchanged.
@@ -29,7 +35,13 @@ export function withoutValues(error: unknown): unknown {
   const isOfDatabase = OF_DATABASE.test(code) || name.startsWith('PrismaClient');
   if (sqlState === undefined && !isOfDatabase && !DRIVER_TIMEOUT.test(error.message)) return error;
   const reason = sqlState ?? (code || name);
+  const { driverAdapterError } = Object(Object(error).meta);
+  const { kind, reason: tlsError, originalMessage } = Object(Object(driverAdapterError).cause);
+  if (kind === 'TlsConnectionError')
+    return new Error(`Node.js rejects the certificate of the database: ${tlsError}. ${TRUST_CA}`);
   if (reason === '42501') return new Error('The database role lacks a privilege (42501)');
+  if (REJECTED_PARAMETER.test(originalMessage ?? error.message))
+    return new Error('The connection pooler rejects a parameter of DATABASE_URL (08P01). Remove it');
   if (PERMANENT.test(reason)) return new Error(`The database rejected the statement (${reason})`);
   return new TransientError(`The database failed (${reason})`);
 }

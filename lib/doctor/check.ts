@@ -1,4 +1,5 @@
 import { describeError } from '../base/describe-error';
+import { TRUST_CA } from '../base/transient-error';
 
 /** Result of a check of `npm run doctor`. The texts never contain a secret. A warning or a failure has a remedy. */
 export interface CheckResult {
@@ -15,9 +16,13 @@ class Outcome extends Error {
   }
 }
 
-/** Ends a check that has found a mistake. The remedy is one line. */
+/** Codes of Node.js for a certificate that it rejects (https://nodejs.org/api/tls.html#x509-certificate-error-codes). */
+export const UNTRUSTED =
+  /\b(?:\w*(?:CERT|CRL)_\w+|\w+_CERT|UNABLE_TO_\w+|INVALID_(?:CA|PURPOSE)|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH)\b/;
+
+/** Ends a check that has found a mistake. The remedy is one line. If the message contains such a code, replaces the remedy. */
 export function fail(message: string, remedy: string): never {
-  throw new Outcome({ status: 'failure', message, remedy });
+  throw new Outcome({ status: 'failure', message, remedy: UNTRUSTED.test(message) ? TRUST_CA : remedy });
 }
 
 export function warn(message: string, remedy: string): never {

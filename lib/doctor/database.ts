@@ -5,7 +5,7 @@ import { withTimeout } from '../base/timeout';
 import { KINDS, type Kind } from '../linking/kinds';
 import { withConnection } from '../storage/database';
 import { pendingMigrations } from '../storage/migrations';
-import { type CheckResult, check, errorCode, fail, skip, warn } from './check';
+import { type CheckResult, check, errorCode, fail, skip, UNTRUSTED, warn } from './check';
 import { validVariables } from './variables';
 
 const TIMEOUT_MS = 5_000;
@@ -27,10 +27,11 @@ const CONNECTION_ERRORS: readonly Explanation[] = [
     'cannot connect to the database',
     'Correct host and port of DATABASE_URL, and allow this machine in the firewall',
   ],
+  [/^08P01$/, 'the pooler rejects the connection', 'Remove parameters from DATABASE_URL, or look in its log'],
   [
-    /CERT|SSL|TLS/i,
+    new RegExp(`SSL|TLS|${UNTRUSTED.source}`),
     'cannot open a TLS connection to the database',
-    'Set the sslmode that the database provider documents. Node.js must trust the certificate of the database',
+    'Set the sslmode that the database provider documents',
   ],
   [
     /time|Connection terminated|^57P03$/i,

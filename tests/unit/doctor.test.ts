@@ -1,5 +1,6 @@
 import { createServer } from 'node:net';
 import { signingKey } from 'clerk-emulator';
+import { Pool } from 'pg';
 import { afterEach, expect, test, vi } from 'vitest';
 import { check, errorCode } from '#lib/doctor/check';
 import { checkDatabase } from '#lib/doctor/database';
@@ -89,6 +90,7 @@ test.each([
   ['53300', rejection('53300'), 'the database has no free connection (53300)'],
   ['57P03', rejection('57P03'), 'the database does not respond in time (57P03)'],
   ['XX000', rejection('XX000'), 'the database returns an error (XX000)'],
+  ['08P01', rejection('08P01'), 'the pooler rejects the connection (08P01)'],
   ['no TLS', 'N', expect.stringMatching(/^cannot open a TLS connection to the database \(/)],
   ['no data', '', 'the database does not respond in time (Connection terminated unexpectedly)'],
 ])(
@@ -107,6 +109,26 @@ test.each([
     server.close();
   },
 );
+
+/** Codes of Node.js from the page of its module `tls`, and the one for another host name. */
+const CERTIFICATE_CODES = [
+  ...['UNABLE_TO_GET_ISSUER_CERT', 'UNABLE_TO_GET_CRL', 'UNABLE_TO_DECODE_ISSUER_PUBLIC_KEY', 'INVALID_CA'],
+  ...['CERT_SIGNATURE_FAILURE', 'CRL_HAS_EXPIRED', 'ERROR_IN_CRL_NEXT_UPDATE_FIELD', 'CERT_CHAIN_TOO_LONG'],
+  ...['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
+  ...['PATH_LENGTH_EXCEEDED', 'INVALID_PURPOSE', 'HOSTNAME_MISMATCH', 'ERR_TLS_CERT_ALTNAME_INVALID'],
+];
+test('The doctor names NODE_EXTRA_CA_CERTS if Node.js rejects the certificate of the database or of the service', async () => {
+  vi.stubEnv('DATABASE_URL', VALID.DATABASE_URL);
+  for (const code of CERTIFICATE_CODES) {
+    const error = Object.assign(new Error('hidden'), { code });
+    vi.spyOn(Pool.prototype, 'connect').mockImplementation(() => Promise.reject(error));
+    vi.spyOn(globalThis, 'fetch').mockRejectedValue(new TypeError('fetch failed', { cause: error }));
+    const remedy = expect.stringContaining('NODE_EXTRA_CA_CERTS');
+    const message = `cannot open a TLS connection to the database (${code})`;
+    expect((await checkDatabase(false))[0]).toMatchObject({ message, remedy });
+    expect((await checkDeployedService('https://app.example.com'))[0]).toMatchObject({ remedy });
+  }
+});
 
 const html = { 'content-type': 'text/html; charset=utf-8' };
 test.each([

@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest';
-import { TransientError, withoutValues } from '#lib/base/transient-error';
+import { TRUST_CA, TransientError, withoutValues } from '#lib/base/transient-error';
 
 /** Returns a Prisma error with this code. With `sqlState`, the cause of the error is a database error with this SQLSTATE. */
-const prismaError = (code: string, sqlState?: string) =>
+const prismaError = (code: string, sqlState?: string, cause: object = { originalCode: sqlState }) =>
   Object.assign(new Error('Key (id)=(user_1) is invalid'), {
     code,
-    ...(sqlState ? { meta: { driverAdapterError: { cause: { originalCode: sqlState } } } } : {}),
+    meta: { driverAdapterError: { cause } },
   });
+const untrusted = { kind: 'TlsConnectionError', reason: 'self-signed certificate' };
+const pooler = (originalMessage: string) => ({ originalCode: '08P01', originalMessage });
 const busy = new TransientError('busy', 3);
 
 test.each([
@@ -19,6 +21,18 @@ test.each([
     prismaError(code),
   ]),
   [new Error('The database role lacks a privilege (42501)'), prismaError('P2010', '42501')],
+  ...['P1011', 'P2010'].map((code) => [
+    new Error(`Node.js rejects the certificate of the database: self-signed certificate. ${TRUST_CA}`),
+    prismaError(code, undefined, untrusted),
+  ]),
+  [
+    new Error('The connection pooler rejects a parameter of DATABASE_URL (08P01). Remove it'),
+    prismaError('P2039', undefined, pooler('unsupported startup parameter: statement_timeout')),
+  ],
+  [
+    new TransientError('The database failed (08P01)'),
+    prismaError('P2039', undefined, pooler('query_wait_timeout')),
+  ],
   [new TransientError('The database failed (53100)'), prismaError('P2010', '53100')],
   [new TransientError('The database failed (P2024)'), prismaError('P2024')],
   [new TransientError('The database failed (Error)'), new Error('Query read timeout')],
