@@ -50,6 +50,8 @@ function appFiles(): string {
 }
 
 const config: NextConfig = {
+  // `next dev` serves its scripts only to pages of these hosts and of localhost.
+  allowedDevOrigins: ['127.0.0.1', ...(process.env['DEV_HOSTS']?.match(/\S+/g) ?? [])],
   // By default, Next.js hides the state of the router and the prefix of `/_next/data/…` from the middleware.
   skipProxyUrlNormalize: true,
   poweredByHeader: false,

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import nextEnv from '@next/env';
+import { environment } from './lib/base/env';
 import { beginShutdown, closeDependencies, isShuttingDown } from './lib/base/shutdown';
 import { rejectedStatus } from './lib/http/address';
 import { type RejectionStatus, rejection } from './lib/http/rejection';
@@ -79,7 +80,8 @@ function listener(request: IncomingMessage, response: ServerResponse): void {
 }
 
 const limits = { requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS, connectionsCheckingInterval: 1_000 };
-const server = createServer({ ...limits, keepAliveTimeout: 5_000 }, listener);
+const keepAliveTimeout = environment().KEEP_ALIVE_SECONDS * 1_000;
+const server = createServer({ ...limits, keepAliveTimeout }, listener);
 limitSilence(server, SILENCE_MS, responses);
 
 server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {

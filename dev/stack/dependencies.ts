@@ -24,11 +24,8 @@ export interface Dependency {
 }
 
 const databaseName = 'identity_link';
-/**
- * Preferred ports of the emulator and its console. Fixed ports let an OAuth client and an open browser tab reconnect after a
- * restart.
- */
-const [consolePort, providerPort] = [3900, 3901];
+/** Preferred port of the emulator's console. A fixed port lets an open browser tab reconnect after a restart. */
+const consolePort = 3900;
 
 /**
  * Starts PostgreSQL and applies the migrations. If DATABASE_URL is set, only checks that database and does not change it.
@@ -77,9 +74,11 @@ export async function startKv(settings: Settings): Promise<Dependency> {
 export async function startIdpEmulator(settings: Settings, app: string): Promise<Dependency> {
   if (settings.IDP_SECRET_KEY !== undefined)
     return userProvided('yours, from IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY');
-  const { publishableKey, secretKey, webhookSecret } = readKeys(settings);
+  const { publishableKey, secretKey, webhookSecret, providerPort: port } = readKeys(settings);
+  if ((await getPort({ port })) !== port)
+    throw new Error(`Port ${port} is in use. Free it, or change providerPort in ${keysFile(settings)}.`);
   const provider = await startEmulator({
-    port: await getPort({ port: providerPort }),
+    port,
     publishableKey,
     secretKey,
     webhook: { url: `${app}/webhooks/idp/v1/user-created`, secret: webhookSecret },
@@ -108,5 +107,5 @@ export async function startIdpEmulator(settings: Settings, app: string): Promise
 
 const userProvided = (line: string): Dependency => ({ line, environment: {}, stop: async () => {} });
 
-const readKeys = ({ LOCAL_FOLDER, IDP_KEY_STYLE }: Settings) =>
-  localKeys(path.join(LOCAL_FOLDER, 'keys.json'), IDP_KEY_STYLE);
+const keysFile = ({ LOCAL_FOLDER }: Settings) => path.join(LOCAL_FOLDER, 'keys.json');
+const readKeys = (settings: Settings) => localKeys(keysFile(settings), settings.IDP_KEY_STYLE);

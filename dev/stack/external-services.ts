@@ -10,8 +10,7 @@ export const getHost = (url: string): string => new URL(url).host;
  */
 export async function missingMigrations(databaseUrl: string): Promise<readonly string[]> {
   const pending = await pendingMigrations(databaseUrl).catch((error: unknown) => {
-    // A failed connection to a host name with several addresses throws an error without a message.
-    throw unusableError('DATABASE_URL', databaseUrl, messageOf(error) || errorCode(error));
+    throw unusableError('DATABASE_URL', databaseUrl, messageOf(error));
   });
   return pending ?? [];
 }

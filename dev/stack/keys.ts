@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 
@@ -7,10 +7,12 @@ const StoredKeys = z.object({
   secret: z.string(),
   webhookSecret: z.string(),
   kvToken: z.string(),
+  /** Port of the identity provider. It does not change, because OAuth clients store the issuer. */
+  providerPort: z.number().default(3901),
 });
 
 /**
- * Returns the keys and secrets in `file`, which belong to one local stack. Creates the file with random keys if it does not
+ * Returns the keys, the secrets and the port in `file`, which belong to one local stack. Creates the file with random keys if it does not
  * exist. `style` selects the key format: that of a development instance (`test`) or of a production instance (`live`) of the
  * identity provider. The keys stay the same across restarts, so that browsers stay signed in: the names of the session cookies
  * contain a hash of the publishable key.
@@ -32,6 +34,7 @@ const randomKeys = (): z.infer<typeof StoredKeys> => ({
   secret: randomBytes(20).toString('hex'),
   webhookSecret: `whsec_${randomBytes(32).toString('base64')}`,
   kvToken: randomBytes(24).toString('base64url'),
+  providerPort: randomInt(20_000, 32_768),
 });
 
 function read(file: string): z.infer<typeof StoredKeys> {

@@ -1,3 +1,4 @@
+import '../../commands/require-client';
 import { parseArgs } from 'node:util';
 import { errorCode, messageOf } from '../system/errors';
 import { prepareEnvironment, readSettings } from './settings';

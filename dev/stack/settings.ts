@@ -46,12 +46,15 @@ export type Settings = z.infer<typeof Settings>;
 
 /**
  * Removes the variables of the developer's shell that belong to other programs or projects and would change the local stack:
- * those of PostgreSQL clients and of Clerk's SDK. Sets NODE_ENV. Then loads the .env files, as Next.js does.
+ * those of PostgreSQL clients and of Clerk's SDK. Exempts this machine from the proxy. Sets NODE_ENV. Then loads the .env files, as Next.js does.
  */
 export function prepareEnvironment(mode: 'dev' | 'preview'): void {
   for (const name of Object.keys(process.env)) {
     if (/^(?:PG|(?:NEXT_PUBLIC_)?CLERK_)/.test(name)) delete process.env[name];
   }
+  const { NO_PROXY, no_proxy = NO_PROXY } = process.env;
+  const exempt = [no_proxy, 'localhost', '127.0.0.1'].filter(Boolean).join(',');
+  Object.assign(process.env, { NO_PROXY: exempt, no_proxy: exempt });
   Object.assign(process.env, { NODE_ENV: mode === 'dev' ? 'development' : 'production' });
   nextEnv.loadEnvConfig(projectFolder, mode === 'dev');
   delete process.env['__NEXT_PROCESSED_ENV']; // otherwise Next.js would skip the files and not print their names

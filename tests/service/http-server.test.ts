@@ -82,6 +82,13 @@ test.each(['TRACE', 'TRACK', 'PROPFIND', 'QUERY', 'FOO', 'get', 'CONNECT'])(
   },
 );
 
+test('The server keeps an idle connection for longer than the idle timeouts of common proxies', async () => {
+  const { text } = await sendRaw(
+    `${requestHead(`GET ${ME} HTTP/1.1`, { Connection: 'keep-alive' })}GARBAGE\r\n\r\n`,
+  );
+  expect(text).toContain('Keep-Alive: timeout=125\r\n');
+});
+
 test('OPTIONS gets a 204, HEAD without a credential a 401, and a WebSocket upgrade is ignored', async () => {
   expect((await sendRaw(requestHead(`OPTIONS ${ME} HTTP/1.1`, bearer(token)))).statuses).toEqual([204]);
   expect((await sendRaw(requestHead(`HEAD ${ME} HTTP/1.1`))).statuses).toEqual([401]);

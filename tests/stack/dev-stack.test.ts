@@ -26,6 +26,9 @@ const FOREIGN = {
   CLERK_SECRET_KEY: 'foreign',
   CLERK_API_URL: 'http://127.0.0.1:1',
   NEXT_PUBLIC_CLERK_IS_SATELLITE: 'true',
+  // Node.js 24 sends requests through this proxy.
+  NODE_USE_ENV_PROXY: '1',
+  HTTP_PROXY: 'http://127.0.0.1:1',
 };
 
 /** Runs a command line in a shell. */
@@ -119,6 +122,7 @@ describe('A running local stack', async () => {
     if (!existsSync('/proc/self/cmdline')) return;
     const last = await local.start('dev');
     expect(await storedUsers(last.details.databaseUrl)).toEqual(users);
+    expect(last.details.identityProvider.url).toBe(stack.details.identityProvider.url);
     const application = local
       .processes()
       .find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('next/dist/bin/next'));

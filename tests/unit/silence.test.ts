@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { limitSilence } from '#lib/http/silence';
 import { listen } from '../../dev/system/listen';
@@ -28,6 +29,15 @@ test('A handler that works for longer than the limit on silence completes its re
   let received = '';
   for await (const chunk of send(GET).setEncoding('utf8')) received += chunk;
   expect(received).toContain('done');
+});
+
+test('A connection that was idle for longer than the limit on silence serves the next request', async () => {
+  handle = (response) => void response.end('done');
+  const socket = send('GET / HTTP/1.1\r\nHost: x\r\n\r\n').setEncoding('utf8');
+  expect(String(await once(socket, 'data'))).toContain('done');
+  await pause(200);
+  socket.write(GET);
+  expect(String(await once(socket, 'data'))).toContain('done');
 });
 
 test.each([

@@ -8,7 +8,10 @@ const prismaError = (code: string, sqlState?: string, cause: object = { original
     meta: { driverAdapterError: { cause } },
   });
 const untrusted = { kind: 'TlsConnectionError', reason: 'self-signed certificate' };
-const pooler = (originalMessage: string) => ({ originalCode: '08P01', originalMessage });
+const rejected = `Node.js rejects the certificate of the database: self-signed certificate. ${TRUST_CA}`;
+const parameter = 'The connection pooler rejects a parameter of DATABASE_URL (08P01). Remove it';
+const pooler = (originalMessage: string) =>
+  prismaError('P2039', undefined, { originalCode: '08P01', originalMessage });
 const busy = new TransientError('busy', 3);
 
 test.each([
@@ -21,18 +24,10 @@ test.each([
     prismaError(code),
   ]),
   [new Error('The database role lacks a privilege (42501)'), prismaError('P2010', '42501')],
-  ...['P1011', 'P2010'].map((code) => [
-    new Error(`Node.js rejects the certificate of the database: self-signed certificate. ${TRUST_CA}`),
-    prismaError(code, undefined, untrusted),
-  ]),
-  [
-    new Error('The connection pooler rejects a parameter of DATABASE_URL (08P01). Remove it'),
-    prismaError('P2039', undefined, pooler('unsupported startup parameter: statement_timeout')),
-  ],
-  [
-    new TransientError('The database failed (08P01)'),
-    prismaError('P2039', undefined, pooler('query_wait_timeout')),
-  ],
+  [new Error(rejected), prismaError('P1011', undefined, untrusted)],
+  [new Error(rejected), prismaError('P2010', undefined, untrusted)],
+  [new Error(parameter), pooler('unsupported startup parameter: statement_timeout')],
+  [new TransientError('The database failed (08P01)'), pooler('query_wait_timeout')],
   [new TransientError('The database failed (53100)'), prismaError('P2010', '53100')],
   [new TransientError('The database failed (P2024)'), prismaError('P2024')],
   [new TransientError('The database failed (Error)'), new Error('Query read timeout')],

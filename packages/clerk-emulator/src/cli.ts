@@ -66,8 +66,16 @@ function parseNumber(name: string, text: string, isValid: (value: number) => boo
 const isPort = (value: number) => Number.isInteger(value) && value >= 0 && value <= 65_535;
 const isFactor = (value: number) => value > 0 && value <= 1;
 
+/** Exempts this machine from a proxy, for this process and for the command that it runs. */
+function exemptLoopback(): void {
+  const { NO_PROXY, no_proxy = NO_PROXY } = process.env;
+  const exempt = [no_proxy, 'localhost', '127.0.0.1'].filter(Boolean).join(',');
+  Object.assign(process.env, { NO_PROXY: exempt, no_proxy: exempt });
+}
+
 /** Starts an emulator. Runs a command with the environment variables of the SDKs, or prints these variables. */
 async function main(): Promise<void> {
+  exemptLoopback();
   if (process.argv[2] === 'token') return printToken(process.argv.slice(3));
   const { options, command } = readArguments(process.argv.slice(2));
   if (options.help) return console.log(USAGE);

@@ -3,7 +3,9 @@ export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Returns a message to print for any thrown value. */
+/** Returns a message to print for any thrown value. It is not empty: some errors of Node.js have only a code or a cause. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  const { message, name, cause = name } = error;
+  return message || errorCode(error) || messageOf(cause);
 }
