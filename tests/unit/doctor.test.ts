@@ -110,25 +110,18 @@ test.each([
   },
 );
 
-// The codes are from https://nodejs.org/api/tls.html. The last one is that of another host name.
-test.each(
-  `UNABLE_TO_GET_CRL UNABLE_TO_VERIFY_LEAF_SIGNATURE DEPTH_ZERO_SELF_SIGNED_CERT SELF_SIGNED_CERT_IN_CHAIN CERT_HAS_EXPIRED
-  CRL_HAS_EXPIRED INVALID_CA INVALID_PURPOSE PATH_LENGTH_EXCEEDED HOSTNAME_MISMATCH ERR_TLS_CERT_ALTNAME_INVALID`.split(
-    /\s+/,
-  ),
-)(
-  'The doctor names NODE_EXTRA_CA_CERTS if the certificate of the database or of the service causes %s',
+/** Codes from https://nodejs.org/api/tls.html, and the one for another host name. */
+const CERTIFICATE_CODES = `UNABLE_TO_GET_CRL UNABLE_TO_VERIFY_LEAF_SIGNATURE DEPTH_ZERO_SELF_SIGNED_CERT INVALID_CA
+  SELF_SIGNED_CERT_IN_CHAIN CERT_HAS_EXPIRED CRL_HAS_EXPIRED INVALID_PURPOSE PATH_LENGTH_EXCEEDED HOSTNAME_MISMATCH
+  ERR_TLS_CERT_ALTNAME_INVALID`;
+test.each(CERTIFICATE_CODES.split(/\s+/))(
+  'If the certificate of the database causes %s, the doctor names NODE_EXTRA_CA_CERTS',
   async (code) => {
     vi.stubEnv('DATABASE_URL', VALID.DATABASE_URL);
     const error = Object.assign(new Error('hidden'), { code });
     vi.spyOn(Pool.prototype, 'connect').mockImplementation(() => Promise.reject(error));
-    vi.spyOn(globalThis, 'fetch').mockRejectedValue(new TypeError('fetch failed', { cause: error }));
-    const checks = [
-      ...(await checkDatabase(false)),
-      ...(await checkDeployedService('https://app.example.com')),
-    ];
-    const remedies = checks.flatMap(({ status, remedy }) => (status === 'failure' ? [remedy] : []));
-    expect(remedies).toEqual(Array(2).fill(expect.stringContaining('NODE_EXTRA_CA_CERTS')));
+    const remedy = expect.stringContaining('NODE_EXTRA_CA_CERTS');
+    expect((await checkDatabase(false))[0]).toMatchObject({ remedy });
   },
 );
 

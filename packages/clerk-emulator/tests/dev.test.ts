@@ -13,12 +13,15 @@ import { temporaryFolder } from './helpers/temporary-folder';
 
 const cli = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
 
+/** Node.js 24 sends requests through this proxy, which does not run. */
+const PROXY = { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: 'http://127.0.0.1:1' };
+
 /**
  * Starts a program in a process group of its own. The returned `end` resolves once the program and all its descendants have
  * ended, because they share stdout.
  */
 function start(program: string, args: readonly string[], cwd = '.', variables = {}) {
-  const env = { ...process.env, ...variables, npm_execpath: 'npm-cli.js' };
+  const env = { ...process.env, ...PROXY, ...variables, npm_execpath: 'npm-cli.js' };
   const child = spawn(program, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'], cwd, env });
   onTestFinished(() => {
     if (child.exitCode === null) child.kill('SIGKILL');
