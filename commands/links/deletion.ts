@@ -9,7 +9,7 @@ import type { Kind } from '#lib/linking/kinds';
 import { forgottenUntil } from '#lib/linking/links';
 import { type ForgetResult, forget, remember } from '#lib/links/forget';
 import { type ForgetDueStep, forgetDue } from '#lib/links/forget-due';
-import { cancelDeletion, deletionDueAt } from '#lib/links/pending-deletions';
+import { cancelDeletion, deletionDueAt, unfinishedDeletions } from '#lib/links/pending-deletions';
 import { allIdsOf, findLinks } from '#lib/links/rows';
 import { waitForLongQueries } from '#lib/storage/database';
 import { type ExitCode, safeMessage, shown, UsageError } from '../command';
@@ -33,7 +33,6 @@ export async function rememberOne(kind: Kind, id: string): Promise<ExitCode> {
 /** Returns one line for each result. docs/users.md explains them. */
 const forgetMessages = (noun: string): Readonly<Record<ForgetResult, string>> => ({
   forgotten: `This ${noun} no longer has a row or a cached id.`,
-  referenced: `Nothing was deleted, because a foreign key of another table refers to this ${noun} (docs/users.md, "Forget a user").`,
   relinked: `The row was deleted, but the ${noun} has been linked again. Delete it at the provider, wait a minute, and repeat this command.`,
   uncertain:
     'The row is deleted. The cache does not respond, so the cached id may exist until it expires. Repeat this command later.',
@@ -50,6 +49,7 @@ async function isConfirmed(kind: Kind): Promise<boolean> {
 /** Returns false if nothing in the database and the cache belongs to an id of the provider without a row. */
 async function hasEntry(kind: Kind, id: string): Promise<boolean> {
   if ((await forgottenUntil(kind, [id])).size > 0 || (await deletionDueAt(kind, [id]))) return true;
+  if ((await unfinishedDeletions(kind, [id])).length > 0) return true;
   return (await readCachedId(kind, id)).outcome !== 'miss';
 }
 
@@ -99,10 +99,8 @@ export async function forgetOne(
   const result = await forget(kind, providerId, FORGOTTEN_USERS_DAYS);
   print(forgetMessages(noun)[result]);
   const isPublished = link !== undefined && atProvider?.externalId === link.internalId;
-  if (isPublished && result !== 'referenced' && !(await removeExternalId(providerId))) return 1;
-  if (result !== 'forgotten') return 1;
-  await cancelDeletion(kind, link ? allIdsOf(link) : [id]);
-  return 0;
+  if (isPublished && !(await removeExternalId(providerId))) return 1;
+  return result === 'forgotten' ? 0 : 1;
 }
 
 /** Maps each result of a due deletion to its outcome and the reason. A `pending` deletion is repeated by a later run. */
@@ -112,7 +110,7 @@ const DUE_OUTCOMES: Readonly<
   forgotten: ['forgotten', ''],
   restored: ['kept', ', because the identity provider has this id again'],
   moved: ['kept', ', because a relink has replaced this id with another one'],
-  referenced: ['pending', ', because a foreign key of another table refers to the row'],
+  postponed: ['kept', ', because the deletion was cancelled or is due later'],
   relinked: ['pending', ', because the id has been linked again'],
   uncertain: ['pending', ', because the cache does not respond'],
   failed: ['pending', ', because of an error'],

@@ -1,33 +1,54 @@
 import * as z from 'zod/mini';
 import { retryOnConflict } from '../base/conflict';
-import { sqlStateOf } from '../base/sql-state';
 import { KINDS, type Kind } from '../linking/kinds';
 import { database, raw, type Transaction } from '../storage/database';
+import { cancelDeletion, type UnfinishedDeletion, unfinishedDeletions } from './pending-deletions';
 
 /** A statement sees the rows that a registration has committed while `storeForgotten` waited for its advisory lock. */
 export const TRANSACTION = { isolationLevel: 'ReadCommitted' } as const;
 
-/** SQLSTATE for the deletion of a row that another table refers to without ON DELETE CASCADE or SET NULL. */
-const FOREIGN_KEY_VIOLATION = '23503';
+/**
+ * Schema of the error of a deletion that another table prevents: by a foreign key, or by a column that must not become null. The
+ * message contains names, but no values.
+ */
+const Prevented = z.object({
+  meta: z.object({
+    driverAdapterError: z.object({
+      cause: z.object({ originalCode: z.enum(['23001', '23502', '23503']), originalMessage: z.string() }),
+    }),
+  }),
+});
+const Rows = z.array(z.object({ internalId: z.string(), providerId: z.string() }));
 const Ids = z.array(z.object({ id: z.string() }));
 
+/** A row that is to be deleted. */
+interface LockedLink {
+  /** Null if there is no row. */
+  readonly internalId: string | null;
+  /** The ids of the row at the provider, the present one first. */
+  readonly providerIds: readonly string[];
+}
+
 /**
- * Locks the row with this present or previous id, so that a relink cannot change its ids. Returns its internal id, and all its ids
- * at the provider.
+ * Locks an id, so that no event schedules its deletion meanwhile, and the row with this present or previous id, so that a relink
+ * cannot change its ids.
  */
-async function lockLink(transaction: Transaction, kind: Kind, providerId: string) {
+async function lockLink(transaction: Transaction, kind: Kind, providerId: string): Promise<LockedLink> {
   const { table, column, previousIds, owner } = KINDS[kind];
-  const [row] = Ids.parse(
-    await transaction.$queryRaw`SELECT id FROM public.${raw(table)} WHERE id = coalesce(
+  await transaction.$executeRaw`SELECT pg_advisory_xact_lock(public.link_lock(${kind}, ${providerId}))`;
+  const found = await transaction.$queryRaw`
+    SELECT id AS "internalId", ${raw(column)} AS "providerId" FROM public.${raw(table)} WHERE id = coalesce(
         (SELECT id FROM public.${raw(table)} WHERE ${raw(column)} = ${providerId}),
         (SELECT ${raw(owner)} FROM public.${raw(previousIds)} WHERE ${raw(column)} = ${providerId}))
-      FOR UPDATE`,
-  );
-  if (row === undefined) return undefined;
-  const ids = await transaction.$queryRaw`
-    SELECT ${raw(column)} AS id FROM public.${raw(table)} WHERE id = ${row.id}::uuid
-    UNION ALL SELECT ${raw(column)} FROM public.${raw(previousIds)} WHERE ${raw(owner)} = ${row.id}::uuid`;
-  return { internalId: row.id, providerIds: Ids.parse(ids).map(({ id }) => id) };
+      FOR UPDATE`;
+  const [row] = Rows.parse(found);
+  if (row === undefined) return { internalId: null, providerIds: [providerId] };
+  const previous = await transaction.$queryRaw`
+    SELECT ${raw(column)} AS id FROM public.${raw(previousIds)} WHERE ${raw(owner)} = ${row.internalId}::uuid`;
+  return {
+    internalId: row.internalId,
+    providerIds: [row.providerId, ...Ids.parse(previous).map(({ id }) => id)],
+  };
 }
 
 /** Deletes the entries of forgotten ids. */
@@ -57,33 +78,55 @@ const deleteExpired = (transaction: Transaction) => transaction.$executeRaw`
     SELECT id_hash FROM public.forgotten_users WHERE expires_at < now()
     ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;
 
-/**
- * Deletes the row of a user or tenant, if there is one, and the rows that refer to it by ON DELETE CASCADE. In the same
- * transaction, stores for each of its ids, also the internal one of a user, that it is forgotten for `days` days (lib/linking/links.ts).
- * Returns the ids at the provider. If a foreign key without ON DELETE CASCADE or SET NULL refers to the row, keeps the row and
- * returns `referenced`.
- */
-export async function deleteLink(
+/** Deletes a locked row, and records the deletion as unfinished. */
+async function deleteRow(
+  transaction: Transaction,
   kind: Kind,
-  providerId: string,
-  days: number,
-): Promise<readonly string[] | 'referenced'> {
-  const deleting = retryOnConflict(() =>
-    database().$transaction(async (transaction) => {
-      await storeForgotten(transaction, kind, providerId, days);
-      await deleteExpired(transaction);
-      const row = await lockLink(transaction, kind, providerId);
-      if (row === undefined) return [providerId];
-      const { internalId, providerIds } = row;
-      for (const id of providerIds) if (id !== providerId) await storeForgotten(transaction, kind, id, days);
-      // The provider may still have the internal id of a user as an `external_id` (lib/links/external-ids.ts).
-      if (kind === 'user') await storeForgotten(transaction, kind, internalId, days);
-      await transaction.$executeRaw`DELETE FROM public.${raw(KINDS[kind].table)} WHERE id = ${internalId}::uuid`;
-      return providerIds;
-    }, TRANSACTION),
-  );
-  return deleting.catch((error: unknown) => {
-    if (sqlStateOf(error) === FOREIGN_KEY_VIOLATION) return 'referenced' as const;
-    throw error;
-  });
+  { internalId, providerIds }: LockedLink,
+  { days, isDue }: { readonly days: number; readonly isDue: boolean },
+): Promise<UnfinishedDeletion[]> {
+  for (const id of providerIds) await storeForgotten(transaction, kind, id, days);
+  await deleteExpired(transaction);
+  // The provider may still have the internal id of a user as an `external_id` (lib/links/external-ids.ts).
+  if (kind === 'user' && internalId !== null) await storeForgotten(transaction, kind, internalId, days);
+  await transaction.$executeRaw`DELETE FROM public.${raw(KINDS[kind].table)} WHERE id = ${internalId}::uuid`;
+  await transaction.$executeRaw`
+    INSERT INTO public.unfinished_deletions (kind, internal_id, provider_ids, is_due)
+    VALUES (${kind}, ${internalId}::uuid, ${providerIds}::text[], ${isDue})`;
+  return unfinishedDeletions(kind, providerIds, transaction);
 }
+
+/** Runs a deletion in a transaction. If rows of another table prevent it, throws an error that names the table. */
+const inTransaction = <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
+  retryOnConflict(() => database().$transaction(work, TRANSACTION)).catch((error: unknown) => {
+    const message = Prevented.safeParse(error).data?.meta.driverAdapterError.cause.originalMessage;
+    if (message === undefined) throw error;
+    const [, table = 'another table'] = message.match(/("[^"]+")[^"]*$/) ?? [];
+    throw new Error(
+      `Nothing was deleted, because rows of ${table} need the row (docs/users.md, "Forget a user").`,
+    );
+  });
+
+/**
+ * Deletes the row of a user or tenant, if there is one, its pending deletions, and the rows that refer to it by ON DELETE CASCADE. In
+ * the same transaction, stores for each of its ids, also the internal one of a user, that it is forgotten for `days` days
+ * (lib/linking/links.ts). Returns this deletion and earlier ones of the same ids, which stay recorded until `finishDeletions`.
+ */
+export const deleteLink = (kind: Kind, providerId: string, days: number): Promise<UnfinishedDeletion[]> =>
+  inTransaction(async (transaction) => {
+    const link = await lockLink(transaction, kind, providerId);
+    await cancelDeletion(kind, link.providerIds, false, transaction);
+    return deleteRow(transaction, kind, link, { days, isDue: false });
+  });
+
+/**
+ * Does the same only if the deletion of this id is due and the id is the present one of the row. Otherwise, keeps the row and
+ * returns the reason: the deletion was cancelled or `postponed`, or a relink has `moved` the row to another id.
+ */
+export const deleteIfDue = (kind: Kind, providerId: string, days: number) =>
+  inTransaction(async (transaction) => {
+    const link = await lockLink(transaction, kind, providerId);
+    if (!(await cancelDeletion(kind, [providerId], true, transaction))) return 'postponed' as const;
+    if (link.providerIds[0] !== providerId) return 'moved' as const;
+    return deleteRow(transaction, kind, link, { days, isDue: true });
+  });

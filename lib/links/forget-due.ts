@@ -1,28 +1,27 @@
 import { type RetryOptions, retry } from '../base/retry';
 import { listById } from '../idp/backend-api';
 import type { Kind } from '../linking/kinds';
-import { type ForgetResult, forget } from './forget';
+import { deleteIfDue } from './delete-link';
+import { completeDeletions, type ForgetResult, uncacheAll } from './forget';
 import { cancelDeletion, type DueDeletion, dueDeletions } from './pending-deletions';
 
 /**
  * Result for one user or organization: that of `forget`, `failed` if it threw `error`, `restored` if the provider has this id again,
- * or `moved` if a relink has replaced this id with another. The last two do not delete the row.
+ * `moved` if a relink has replaced this id with another, or `postponed` if the deletion was cancelled or is due later. The last
+ * three do not delete the row.
  */
 export interface ForgetDueStep extends DueDeletion {
-  readonly result: ForgetResult | 'restored' | 'moved' | 'failed';
+  readonly result: ForgetResult | 'restored' | 'moved' | 'postponed' | 'failed';
   readonly error?: unknown;
 }
 
 /** Number of ids that are forgotten at the same time, so that their pauses overlap. Each needs a database connection. */
 const BATCH_SIZE = 20;
 
-/** Results after which the deletion is no longer pending. */
-const ENDS: ReadonlySet<string> = new Set(['forgotten', 'restored', 'moved']);
-
 /**
- * Forgets all users or organizations whose deletion is due (lib/links/pending-deletions.ts) for `days` days, and yields a result for each.
- * `forgotten`, `restored` and `moved` end the pending deletion when the caller requests the next result. All other results, and
- * an interruption, leave the deletion pending, so that a later run repeats it.
+ * Forgets all users or organizations whose deletion is due (lib/links/pending-deletions.ts) for `days` days, completes the deletions
+ * that an earlier run has left unfinished, and yields a result for each. The transaction that deletes a row also ends its pending
+ * deletion. `restored` ends it when the caller requests the next result. A later run repeats or completes all others.
  *
  * An error of `forget` does not end the run. Throws if the requests to the provider or the statements of this function still
  * fail after the retries. Deletes nothing before the provider has confirmed that it does not have the id.
@@ -38,19 +37,23 @@ export async function* forgetDue(
     const batch = due.slice(at, at + BATCH_SIZE);
     const ids = batch.map(({ providerId }) => providerId);
     const existing = new Set((await retry(retryOptions, () => listById(kind, ids))).map(({ id }) => id));
-    const runOne = async (each: DueDeletion): Promise<ForgetDueStep> => {
-      if (existing.has(each.providerId)) return { ...each, result: 'restored' };
-      // `forget` would find the row by this previous id and delete it.
-      if (each.isPrevious) return { ...each, result: 'moved' };
-      return forget(kind, each.providerId, days, pause).then(
-        (result) => ({ ...each, result }),
-        (error: unknown) => ({ ...each, result: 'failed', error }),
-      );
+    const runOne = async ({ providerId, unfinished }: DueDeletion): Promise<ForgetDueStep['result']> => {
+      if (unfinished) return completeDeletions(kind, [unfinished], pause);
+      if (existing.has(providerId)) return 'restored';
+      await uncacheAll(kind, providerId);
+      const deletion = await deleteIfDue(kind, providerId, days);
+      return typeof deletion === 'string' ? deletion : completeDeletions(kind, deletion, pause);
     };
-    for (const step of await Promise.all(batch.map(runOne))) {
+    const steps = batch.map((each) =>
+      runOne(each).then(
+        (result): ForgetDueStep => ({ ...each, result }),
+        (error: unknown): ForgetDueStep => ({ ...each, result: 'failed', error }),
+      ),
+    );
+    for (const step of await Promise.all(steps)) {
       yield step;
       // If a new event has postponed the deletion in the meantime, it stays pending.
-      if (ENDS.has(step.result))
+      if (step.result === 'restored')
         await retry(retryOptions, () => cancelDeletion(kind, [step.providerId], true));
     }
   }

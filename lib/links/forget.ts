@@ -4,16 +4,16 @@ import { uncache } from '../linking/id-cache';
 import { internalIdsOf, type Kind } from '../linking/links';
 import { database } from '../storage/database';
 import { deleteLink } from './delete-link';
+import { finishDeletions, type UnfinishedDeletion } from './pending-deletions';
 import { allIdsOf, findLinks } from './rows';
 
 /**
  * Result of `forget`:
  * - `forgotten`: the user is deleted.
- * - `referenced`: a foreign key without ON DELETE CASCADE or SET NULL refers to the row of the user, so the row is not deleted.
  * - `relinked`: the row is deleted, but a registration has linked the user again.
  * - `uncertain`: the row is deleted, but the cache has not confirmed the deletion of its entry.
  */
-export type ForgetResult = 'forgotten' | 'referenced' | 'relinked' | 'uncertain';
+export type ForgetResult = 'forgotten' | 'relinked' | 'uncertain';
 
 /**
  * Length of the pause after the deletion of a row. A request that has read the row can cache the internal id for at most 3 s
@@ -28,6 +28,28 @@ const tryUncache = (kind: Kind, providerIds: readonly string[]): Promise<boolean
     () => false,
   );
 
+/** Deletes the cache entries of all ids of a user or tenant. Rejects if the cache does not confirm it. */
+export async function uncacheAll(kind: Kind, providerId: string): Promise<void> {
+  const links = await findLinks(kind, providerId);
+  if (!(await tryUncache(kind, [providerId, ...links.flatMap(allIdsOf)])))
+    throw new Error('The cache does not respond. Nothing was deleted.');
+}
+
+/** Completes deletions, also those of an interrupted `forget`, after their rows are gone. `forget` says why it waits. */
+export async function completeDeletions(
+  kind: Kind,
+  deletions: readonly UnfinishedDeletion[],
+  pause: () => Promise<unknown> = () => sleep(LOOKUPS_END_MS),
+): Promise<ForgetResult> {
+  const ids = [...new Set(deletions.flatMap(({ providerIds }) => providerIds))];
+  await tryUncache(kind, ids);
+  await pause();
+  if (!(await tryUncache(kind, ids))) return 'uncertain';
+  const linked = await internalIdsOf(kind, ids);
+  await finishDeletions(kind, deletions);
+  return linked.size === 0 ? 'forgotten' : 'relinked';
+}
+
 /**
  * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. If the result is `forgotten`, there is no row
  * and no cached id under any id of the user. For `days` days, only a session token that was issued after the deletion links the
@@ -38,26 +60,18 @@ const tryUncache = (kind: Kind, providerIds: readonly string[]): Promise<boolean
  * requests of this user can get an id without a row. A process that is suspended for longer than the pause can still cache the
  * id. The operator therefore first deletes the user at the provider and waits until the tokens have expired.
  *
- * Rejects if the cache does not respond to the first deletion or if the database fails. The row then still exists, unless only
- * the last statement failed. The result is `relinked` after a registration with a newer session token, after any registration
+ * Rejects if the cache does not respond to the first deletion, if rows of another table need the row, or if the database fails. A
+ * call for any id of the user completes an interrupted deletion. The result is `relinked` after a registration with a newer session token, after any registration
  * if `days` is 0, and after a concurrent registration if the database isolates by REPEATABLE READ.
  */
 export async function forget(
   kind: Kind,
   providerId: string,
   days: number,
-  pause: () => Promise<unknown> = () => sleep(LOOKUPS_END_MS),
+  pause?: () => Promise<unknown>,
 ): Promise<ForgetResult> {
-  const links = await findLinks(kind, providerId);
-  if (!(await tryUncache(kind, [providerId, ...links.flatMap(allIdsOf)])))
-    throw new Error('The cache does not respond. Nothing was deleted.');
-  const ids = await deleteLink(kind, providerId, days);
-  if (ids === 'referenced') return ids;
-  await tryUncache(kind, ids);
-  await pause();
-  if (!(await tryUncache(kind, ids))) return 'uncertain';
-  const linked = await internalIdsOf(kind, ids);
-  return linked.size === 0 ? 'forgotten' : 'relinked';
+  await uncacheAll(kind, providerId);
+  return completeDeletions(kind, await deleteLink(kind, providerId, days), pause);
 }
 
 /**

@@ -24,30 +24,58 @@ export async function scheduleDeletion(
     ON CONFLICT (${column}) DO UPDATE SET due_at = EXCLUDED.due_at`;
 }
 
+const Unfinished = z.object({ id: z.string(), providerIds: z.array(z.string()) });
+
+/** A deletion whose row is gone, but whose ids may still be cached. */
+export type UnfinishedDeletion = Readonly<z.infer<typeof Unfinished>>;
+
+/** Returns the unfinished deletions of users or tenants that had one of these ids. */
+export async function unfinishedDeletions(
+  kind: Kind,
+  ids: readonly string[],
+  client: Transaction = database(),
+): Promise<UnfinishedDeletion[]> {
+  const found =
+    await client.$queryRaw`SELECT id, provider_ids AS "providerIds" FROM public.unfinished_deletions
+    WHERE kind = ${kind} AND provider_ids && ${ids}::text[]`;
+  return z.array(Unfinished).parse(found);
+}
+
+/** Ends deletions whose ids are no longer cached. If an id of a due deletion is linked again, its deletion is pending again. */
+export async function finishDeletions(kind: Kind, deletions: readonly UnfinishedDeletion[]): Promise<void> {
+  const { table, column, pendingDeletions } = KINDS[kind];
+  await database().$executeRaw`WITH finished AS (
+      DELETE FROM public.unfinished_deletions WHERE id = ANY (${deletions.map(({ id }) => id)}::uuid[])
+      RETURNING provider_ids, is_due)
+    INSERT INTO public.${raw(pendingDeletions)} (${raw(column)}, due_at)
+    SELECT ${raw(column)}, now() FROM public.${raw(table)} JOIN finished ON is_due AND ${raw(column)} = ANY (provider_ids)
+    ON CONFLICT DO NOTHING`;
+}
+
 const DueDeletion = z.object({
   providerId: z.string(),
   /** The internal id. Null if this provider id is not the present id of a row. */
   internalId: z.nullable(z.string()),
-  /** True if this provider id is a previous id, which a relink has replaced with another provider id. */
-  isPrevious: z.boolean(),
   /** First 16 hexadecimal digits of the keyed hash that identifies the id in `forgotten_users`. */
   idHash: z.string(),
+  /** The deletion that an interrupted run has left unfinished, or null. */
+  unfinished: z.nullable(Unfinished),
 });
 
-/** A user or an organization whose deletion is due. */
+/** A user or an organization whose deletion is due or unfinished. */
 export type DueDeletion = z.infer<typeof DueDeletion>;
 
-/** Returns all users or organizations whose deletion is due, sorted by their ids at the provider. */
+/** Returns all users or organizations whose deletion is due or unfinished, sorted by their ids at the provider. */
 export async function dueDeletions(kind: Kind): Promise<DueDeletion[]> {
-  const { table, column, previousIds, owner, pendingDeletions } = KINDS[kind];
+  const { table, column, pendingDeletions } = KINDS[kind];
   const found = await database().$queryRaw`
-    SELECT ${raw(column)} AS "providerId", linked.id AS "internalId",
-           previous.${raw(owner)} IS NOT NULL AS "isPrevious",
-           left(encode(public.forgotten_hash(${kind}, ${raw(column)}), 'hex'), 16) AS "idHash"
-    FROM public.${raw(pendingDeletions)}
-    LEFT JOIN public.${raw(table)} AS linked USING (${raw(column)})
-    LEFT JOIN public.${raw(previousIds)} AS previous USING (${raw(column)})
-    WHERE due_at <= now() ORDER BY ${raw(column)}`;
+    SELECT due.*, left(encode(public.forgotten_hash(${kind}, "providerId"), 'hex'), 16) AS "idHash" FROM (
+      SELECT ${raw(column)} AS "providerId", linked.id AS "internalId", NULL::json AS unfinished
+      FROM public.${raw(pendingDeletions)} LEFT JOIN public.${raw(table)} AS linked USING (${raw(column)})
+      WHERE due_at <= now()
+      UNION ALL SELECT provider_ids[1], internal_id, json_build_object('id', id, 'providerIds', provider_ids)
+      FROM public.unfinished_deletions WHERE kind = ${kind}) AS due
+    ORDER BY "providerId"`;
   return z.array(DueDeletion).parse(found);
 }
 
@@ -63,9 +91,14 @@ export async function deletionDueAt(kind: Kind, ids: readonly string[]): Promise
 }
 
 /** Deletes the pending deletions of these ids, with `onlyDue` only if they are still due. Returns false if there is none. */
-export async function cancelDeletion(kind: Kind, ids: readonly string[], onlyDue = false): Promise<boolean> {
+export async function cancelDeletion(
+  kind: Kind,
+  ids: readonly string[],
+  onlyDue = false,
+  client: Transaction = database(),
+): Promise<boolean> {
   const { column, pendingDeletions } = KINDS[kind];
-  const deleted = await database().$executeRaw`DELETE FROM public.${raw(pendingDeletions)}
+  const deleted = await client.$executeRaw`DELETE FROM public.${raw(pendingDeletions)}
     WHERE ${raw(column)} = ANY (${ids}::text[]) AND (due_at <= now() OR NOT ${onlyDue})`;
   return deleted > 0;
 }

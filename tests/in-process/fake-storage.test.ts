@@ -50,8 +50,10 @@ async function resultsOf(storage: Storage, operations: readonly Operation[]) {
       const inserted = await storage.insertLink('user', id).catch(real.sqlStateOf);
       if (inserted?.includes('-')) ids.push(inserted);
       results.push(inserted?.includes('-') ? 'inserted' : inserted);
-    } else if (name === 'delete') results.push([...(await storage.deleteLink('user', id, 30))].sort());
-    else await storage.move(id, to);
+    } else if (name === 'delete') {
+      const deletions = await storage.deleteLink('user', id, 30);
+      results.push(deletions.map(({ providerIds }) => providerIds.toSorted().join()).sort());
+    } else await storage.move(id, to);
   }
   return results;
 }
@@ -71,7 +73,9 @@ test('The fakes of the functions that query the database return the same results
         await resultsOf(FAKE, [each]);
       }
       fake.reset();
-      await database.pool.query('DELETE FROM users; DELETE FROM forgotten_users');
+      await database.pool.query(
+        'DELETE FROM users; DELETE FROM forgotten_users; DELETE FROM unfinished_deletions',
+      );
       expect(await resultsOf(FAKE, operations)).toEqual(await resultsOf(REAL, operations));
     }),
     { numRuns: 20 },

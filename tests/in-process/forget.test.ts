@@ -38,7 +38,7 @@ beforeEach(() => {
 });
 
 describe.each(['user', 'tenant'] as const)('Forget a %s', (kind) => {
-  const { table } = KINDS[kind];
+  const { table, column, previousIds } = KINDS[kind];
   const { idsOf } = database.of(kind);
   /**
    * Calls `forget()`, which deletes the row and the cached id and stores a hash of the id in `forgotten_users` for the given number
@@ -57,23 +57,12 @@ describe.each(['user', 'tenant'] as const)('Forget a %s', (kind) => {
     });
     expect([result, await idsOf('gone'), await kv.cachedId('gone', kind)]).toEqual(['forgotten', [], null]);
     const changes = steps.filter((step) => !['BEGIN', 'SET', 'COMMIT'].includes(step));
-    // WITH stores the hash of an id in `forgotten_users`, and the DELETE after it removes expired hashes. The last DELETE removes the row.
-    // The transaction reads the row and the previous ids, and also forgets the internal id of a user. The last SELECT checks whether
-    // the id is linked again.
-    expect(changes).toEqual([
-      'SELECT',
-      'DEL',
-      'WITH',
-      'DELETE',
-      'SELECT',
-      'SELECT',
-      ...(kind === 'user' ? ['WITH'] : []),
-      'DELETE',
-      'DEL',
-      'pause',
-      'DEL',
-      'SELECT',
-    ]);
+    // The transaction locks and reads the row and the previous ids, deletes the pending deletion, stores the hashes of the id and of
+    // the internal id of a user (WITH), deletes expired hashes, deletes the row, and records the deletion as unfinished. The last
+    // SELECT checks whether the id is linked again, and the last WITH deletes the record.
+    expect(changes.join(' ')).toBe(
+      `SELECT DEL SELECT SELECT SELECT DELETE WITH DELETE ${kind === 'user' ? 'WITH ' : ''}DELETE INSERT SELECT DEL pause DEL SELECT WITH`,
+    );
     pauses.length = 0;
     await service.forget(kind, 'gone', 30);
     expect(pauses).toEqual([9_000]);
@@ -83,9 +72,41 @@ describe.each(['user', 'tenant'] as const)('Forget a %s', (kind) => {
     const id = await resolve('referenced');
     await database.pool.query(`CREATE TABLE orders_of_${table} (id uuid REFERENCES ${table} (id))`);
     await database.pool.query(`INSERT INTO orders_of_${table} VALUES ($1)`, [id]);
-    expect(await forget('referenced')).toBe('referenced');
+    await expect(forget('referenced')).rejects.toThrow(`rows of "orders_of_${table}" need the row`);
     expect(await resolve('referenced')).toBe(id);
     expect([...(await service.forgottenUntil(kind, ['referenced']))]).toEqual([]);
+  });
+
+  test.each(['present', 'previous'])(
+    'After an interrupted deletion, a repetition by the %s id removes the cached ids of all ids that the row had',
+    async (repeated) => {
+      const ids = { present: `by_${repeated}`, previous: `by_${repeated}_before` };
+      const id = await resolve(ids.present);
+      await database.pool.query(`INSERT INTO ${previousIds} VALUES ($1, $2, $3, 'run', '2099-01-01Z')`, [
+        ids.previous,
+        id,
+        ids.present,
+      ]);
+      const interrupt = async () => {
+        for (const each of Object.values(ids)) await kv.cacheId(each, id, kind);
+        throw new Error('interrupted');
+      };
+      await expect(forget(ids.present, interrupt)).rejects.toThrow('interrupted');
+      expect(await forget(repeated === 'present' ? ids.present : ids.previous)).toBe('forgotten');
+      for (const each of Object.values(ids)) expect(await kv.cachedId(each, kind)).toBeNull();
+      expect((await database.pool.query('SELECT FROM unfinished_deletions')).rowCount).toBe(0);
+    },
+  );
+
+  test('A column that must not become null prevents a deletion, and the error names its table', async () => {
+    await resolve('required');
+    await database.pool.query(`CREATE TABLE notes_of_${table} (
+      id uuid NOT NULL REFERENCES ${table} (id) ON DELETE SET NULL)`);
+    await database.pool.query(
+      `INSERT INTO notes_of_${table} SELECT id FROM ${table} WHERE ${column} = 'required'`,
+    );
+    await expect(forget('required')).rejects.toThrow(`rows of "notes_of_${table}" need the row`);
+    expect(await idsOf('required')).toHaveLength(1);
   });
 
   test('A user or tenant that is forgotten for 0 days has no row in `forgotten_users`, and any registration links the id again', async () => {

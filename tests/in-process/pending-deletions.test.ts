@@ -1,6 +1,7 @@
 import { afterAll, afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { KINDS } from '#lib/linking/kinds';
 import { safeMessage } from '../../commands/command';
+import { waitUntil } from '../../dev/system/processes';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { SIGNING_SECRET } from '../harness/keys';
 import { stubProvider } from '../harness/provider-stub';
@@ -12,9 +13,23 @@ import { signatureHeaders } from '../harness/requests';
 const { database, kv } = await startInProcess();
 const { pool } = database;
 
+/** The service calls this function before each of its statements. */
+const { hook } = vi.hoisted(() => ({ hook: { beforeStatement: async () => {} } }));
+vi.mock('#lib/storage/database', async (original) => {
+  const real = await original<typeof import('#lib/storage/database')>();
+  const query = {
+    async $allOperations<T>({ args, query: send }: { args: T; query: (args: T) => Promise<unknown> }) {
+      await hook.beforeStatement();
+      return send(args);
+    },
+  };
+  return { ...real, database: () => real.database().$extends({ query }) };
+});
+
 const service = await importAsProcess(async () => ({
   ...(await import('#lib/links/forget-due')),
   ...(await import('#lib/links/pending-deletions')),
+  ...(await import('#lib/links/relink')),
   ...(await import('#lib/linking/links')),
   ...(await import('#lib/register')),
   ...(await import('#lib/webhook')),
@@ -39,9 +54,10 @@ const provider = stubProvider();
 afterAll(() => provider.restore());
 
 afterEach(async () => {
+  hook.beforeStatement = async () => {};
   await kv.proxy.treat('forward');
   await pool.query(`TRUNCATE pending_deletions, pending_tenant_deletions, users, tenants, forgotten_users,
-    webhook_messages CASCADE`);
+    unfinished_deletions, webhook_messages CASCADE`);
   Object.assign(provider.entries, { user: [], tenant: [] });
   provider.queries.length = 0;
 });
@@ -149,7 +165,8 @@ describe.each([
     });
     await pool.query('INSERT INTO invoices VALUES ($1)', [internalId]);
     expect(await run()).toEqual({
-      id_1_referenced: 'referenced',
+      id_1_referenced:
+        'failed: Nothing was deleted, because rows of "invoices" need the row (docs/users.md, "Forget a user").',
       id_2_failing: 'failed: The database rejected the statement (P0001)',
       id_3: 'forgotten',
     });
@@ -159,7 +176,7 @@ describe.each([
     expect(await pending()).toEqual([]);
   });
 
-  test('A deletion stays pending if the cache fails before or after the row is deleted', async () => {
+  test('The next run completes a deletion if the cache has failed before or after the row is deleted', async () => {
     await linkAndDelete('id_cached');
     await kv.proxy.treat('refuse');
     expect(await run()).toEqual({ id_cached: 'failed: The cache does not respond. Nothing was deleted.' });
@@ -169,8 +186,67 @@ describe.each([
       // The circuit breaker of the cache may still be open after the run above. The next run then fails.
       expect(await run(() => kv.proxy.treat('refuse'))).toEqual({ id_cached: 'uncertain' });
     }, 30_000);
-    expect([await idsOf('id_cached'), await pending()]).toEqual([[], ['id_cached']]);
+    expect(await idsOf('id_cached')).toEqual([]);
+    await kv.proxy.treat('forward');
+    await vi.waitFor(async () => expect(await run()).toEqual({ id_cached: 'forgotten' }), 30_000);
+    expect(await run()).toEqual({});
   });
+
+  /** Actions after which the row must exist if they return true. */
+  const cancel = () => service.cancelDeletion(kind, ['id_raced']);
+  const cancelAndMove = async () => {
+    if (!(await cancel())) return false;
+    const line = { line: 1, oldId: 'id_raced', newId: 'id_new' };
+    const options = { kind, run: 'run', days: 30, retryOptions: { seconds: 20 } };
+    for await (const page of service.relink([line], options))
+      expect(page).toMatchObject([{ outcome: 'moved' }]);
+    return true;
+  };
+  const restart = async () => {
+    await deliver(type, 'id_raced');
+    return (await idsOf('id_raced')).length > 0;
+  };
+  test.each([
+    ['An operator cancels', cancel],
+    ['An operator cancels, and moves the row to another id,', cancelAndMove],
+    ['A new event restarts', restart],
+  ])(
+    '%s a due deletion before the row is deleted or not at all, whatever statement of the deletion comes next',
+    async (_name, act) => {
+      const seen = new Set<boolean>();
+      let isLast = false;
+      for (let at = 1; !isLast; at += 1) {
+        const internalId = await linkAndDelete('id_raced');
+        isLast = true;
+        let statements = 0;
+        let acting: Promise<boolean> | undefined;
+        hook.beforeStatement = async () => {
+          statements += 1;
+          if (statements !== at) return;
+          isLast = false;
+          let isDone = false;
+          acting = act().finally(() => {
+            isDone = true;
+          });
+          // The action has ended, or waits for a lock of the deletion.
+          await waitUntil(async () => isDone || database.isBlocked(), 10_000);
+        };
+        const { id_raced: result = 'postponed' } = await run();
+        hook.beforeStatement = async () => {};
+        const stays = (await acting) ?? false;
+        seen.add(stays);
+        const { rows } = await pool.query(`SELECT id FROM ${table}`);
+        expect({ at, result, rows }).toEqual({
+          at,
+          result: stays ? 'postponed' : 'forgotten',
+          rows: stays ? [{ id: internalId }] : [],
+        });
+        await pool.query(
+          `DELETE FROM ${table}; DELETE FROM ${pendingDeletions}; DELETE FROM forgotten_users`,
+        );
+      }
+    },
+  );
 
   test('An event that arrives during the deletion starts the 24 hours again', async () => {
     await linkAndDelete('id_again');
@@ -179,17 +255,22 @@ describe.each([
     expect(await run()).toEqual({});
   });
 
-  test('The next run completes the deletions of a run that failed after it had deleted the rows, with one provider request for each 20 ids', async () => {
+  test('The next run completes the deletions of an interrupted run, with the internal ids of the deleted rows and one provider request for each 20 ids', async () => {
     const ids = Array.from({ length: 21 }, (_, index) => `id_${String(index).padStart(2, '0')}`);
+    await database.of(kind).link(...ids);
+    const { rows } = await pool.query(`SELECT id FROM ${table} ORDER BY ${column}`);
     await pool.query(
       `INSERT INTO ${pendingDeletions} SELECT unnest($1::text[]), now() - interval '1 minute'`,
       [ids],
     );
     await run(() => Promise.reject(new Error('interrupted')));
-    expect(await pending()).toEqual(ids);
-    expect(Object.keys(await run())).toEqual(ids);
+    expect((await pool.query(`SELECT FROM ${table}`)).rowCount).toBe(0);
+    const receipts = [];
+    for await (const step of service.forgetDue(kind, 30, { seconds: 0 }, async () => undefined))
+      receipts.push([step.internalId, step.result]);
+    expect(receipts).toEqual(rows.map(({ id }) => [id, 'forgotten']));
     expect(provider.queries.map((query) => query.match(/_id=/g)?.length)).toEqual([20, 1, 20, 1]);
-    expect(await pending()).toEqual([]);
+    expect(await run()).toEqual({});
   });
 
   if (kind === 'tenant') return;

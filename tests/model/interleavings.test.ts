@@ -35,6 +35,7 @@ vi.mock('#lib/links/rows', async (original) => ({
   ...storage.rows,
 }));
 vi.mock('#lib/links/delete-link', () => storage.deletion);
+vi.mock('#lib/links/pending-deletions', () => ({ finishDeletions: async () => undefined }));
 vi.mock('#lib/storage/kv', () => ({
   withKv: (command: (kv: object) => unknown) =>
     command({

@@ -21,6 +21,8 @@ export interface DatabaseAccess extends LinkAccess {
   of(kind: Kind): LinkAccess;
   /** Returns the identity-provider ids of all users that match the LIKE pattern, sorted. */
   users(pattern?: string): Promise<string[]>;
+  /** Returns true if a session of the database waits for a lock. */
+  isBlocked(): Promise<boolean>;
   /** Resolves to true once at least this number of sessions of the database wait for a lock, or to false after 10 s. */
   areBlocked(sessions: number): Promise<boolean>;
 }
@@ -102,6 +104,13 @@ function accessLinks(pool: Pool, kind: Kind): LinkAccess {
 /** Returns the direct access to a database. The caller ends the pool. */
 export function accessDatabase(connectionString: string): DatabaseAccess {
   const pool = new Pool({ connectionString, max: 6 });
+  const blockedSessions = async () => {
+    const { rowCount } = await pool.query(
+      `SELECT FROM pg_stat_activity
+       WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`,
+    );
+    return rowCount ?? 0;
+  };
   // If a test stops the server, the server closes the idle connections, and the pool emits `error`. Without a listener, this
   // event would end the process. The next query opens a new connection.
   pool.on('error', () => undefined);
@@ -114,14 +123,8 @@ export function accessDatabase(connectionString: string): DatabaseAccess {
         'SELECT identity_provider_user_id AS id FROM users WHERE identity_provider_user_id LIKE $1';
       return (await pool.query<{ id: string }>(statement, [pattern])).rows.map(({ id }) => id).sort();
     },
-    areBlocked: (sessions) =>
-      waitUntil(async () => {
-        const { rowCount } = await pool.query(
-          `SELECT FROM pg_stat_activity
-           WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`,
-        );
-        return (rowCount ?? 0) >= sessions;
-      }, 10_000),
+    isBlocked: async () => (await blockedSessions()) > 0,
+    areBlocked: (sessions) => waitUntil(async () => (await blockedSessions()) >= sessions, 10_000),
   };
 }
 
