@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { Readable } from 'node:stream';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { KINDS, type Kind } from '#lib/linking/kinds';
 import { runLinksCommand, startLinksCommand } from '../vitest/run-links-command';
 
@@ -141,6 +142,22 @@ describe.each([
     expect(await idsOf(id)).toEqual([internalId]);
   });
 
+  test('Without --yes, the forget command deletes only after the operator has typed yes', async () => {
+    const { id, internalId } = await signUp(kind, 'confirmed');
+    const { stdin } = process;
+    onTestFinished(() => void Object.defineProperty(process, 'stdin', { value: stdin }));
+    for (const [answer, exit, rows] of [
+      ['no', 1, [internalId]],
+      ['', 1, [internalId]],
+      ['y', 1, [internalId]],
+      ['yes', 0, []],
+    ] as const) {
+      const value = Object.assign(Readable.from([`${answer}\n`]), { isTTY: true });
+      Object.defineProperty(process, 'stdin', { value, configurable: true });
+      expect([answer, (await command('forget', id)).exit, await idsOf(id)]).toEqual([answer, exit, rows]);
+    }
+  });
+
   test('The due command prints a receipt for each deletion that is due', async () => {
     const gone = await signUp(kind, 'due');
     const restored = await signUp(kind, 'restored');
@@ -157,7 +174,7 @@ describe.each([
     for (const [{ internalId }, outcome] of [
       [gone, 'forgotten'],
       [restored, 'kept, because the identity provider has this id again'],
-      [kept, 'pending, because a foreign key .*'],
+      [kept, 'pending, because of an error: .* rows of "orders_kept" .*'],
     ] as const)
       expect(receipts).toContainEqual(
         expect.stringMatching(new RegExp(`^20\\S+Z [0-9a-f]{16} \\(${internalId}\\) ${outcome}$`)),

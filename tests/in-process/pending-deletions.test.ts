@@ -294,3 +294,17 @@ describe.each([
     expect(await idsOf('user_back')).toHaveLength(1);
   });
 });
+
+test('An organization.deleted event for a previous id blocks this id, but not the present id of the tenant or its cached id', async () => {
+  const { id = '' } = (await service.register('tenant', 'org_present')) ?? {};
+  await pool.query(
+    `INSERT INTO previous_tenant_ids VALUES ('org_previous', $1, 'org_present', 'run', '2099-01-01Z')`,
+    [id],
+  );
+  for (const each of ['org_present', 'org_previous']) await kv.cacheId(each, id, 'tenant');
+  await deliver('organization.deleted', 'org_previous');
+  const found = await service.internalIdsOf('tenant', ['org_present', 'org_previous']);
+  expect([found.get('org_present'), found.get('org_previous')]).toEqual([id, null]);
+  expect(await kv.cachedId('org_present', 'tenant')).toBe(id);
+  expect(await kv.cachedId('org_previous', 'tenant')).not.toBe(id);
+});
