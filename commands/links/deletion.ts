@@ -9,7 +9,7 @@ import type { Kind } from '#lib/linking/kinds';
 import { forgottenUntil } from '#lib/linking/links';
 import { type ForgetResult, forget, remember } from '#lib/links/forget';
 import { type ForgetDueStep, forgetDue } from '#lib/links/forget-due';
-import { cancelDeletion, deletionDueAt, unfinishedDeletions } from '#lib/links/pending-deletions';
+import { cancelDeletion, deletionDueAt, unfinishedIds } from '#lib/links/pending-deletions';
 import { allIdsOf, findLinks } from '#lib/links/rows';
 import { waitForLongQueries } from '#lib/storage/database';
 import { type ExitCode, safeMessage, shown, UsageError } from '../command';
@@ -49,7 +49,7 @@ async function isConfirmed(kind: Kind): Promise<boolean> {
 /** Returns false if nothing in the database and the cache belongs to an id of the provider without a row. */
 async function hasEntry(kind: Kind, id: string): Promise<boolean> {
   if ((await forgottenUntil(kind, [id])).size > 0 || (await deletionDueAt(kind, [id]))) return true;
-  if ((await unfinishedDeletions(kind, [id])).length > 0) return true;
+  if ((await unfinishedIds(kind, [id])).length > 0) return true;
   return (await readCachedId(kind, id)).outcome !== 'miss';
 }
 

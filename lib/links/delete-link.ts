@@ -2,38 +2,21 @@ import * as z from 'zod/mini';
 import { retryOnConflict } from '../base/conflict';
 import { KINDS, type Kind } from '../linking/kinds';
 import { database, raw, type Transaction } from '../storage/database';
-import { cancelDeletion, type UnfinishedDeletion, unfinishedDeletions } from './pending-deletions';
+import { cancelDeletion, unfinishedIds } from './pending-deletions';
 
 /** A statement sees the rows that a registration has committed while `storeForgotten` waited for its advisory lock. */
 export const TRANSACTION = { isolationLevel: 'ReadCommitted' } as const;
 
-/**
- * Schema of the error of a deletion that another table prevents: by a foreign key, or by a column that must not become null. The
- * message contains names, but no values.
- */
-const Prevented = z.object({
-  meta: z.object({
-    driverAdapterError: z.object({
-      cause: z.object({ originalCode: z.enum(['23001', '23502', '23503']), originalMessage: z.string() }),
-    }),
-  }),
-});
+/** Message of a deletion that a foreign key or a column that must not become null prevents. The last name is that of the table. */
+const PREVENTED = /Code: `23(?:001|502|503)`.*["„«]\s?(\S+?)\s?["“»]/s;
 const Rows = z.array(z.object({ internalId: z.string(), providerId: z.string() }));
 const Ids = z.array(z.object({ id: z.string() }));
 
-/** A row that is to be deleted. */
-interface LockedLink {
-  /** Null if there is no row. */
-  readonly internalId: string | null;
-  /** The ids of the row at the provider, the present one first. */
-  readonly providerIds: readonly string[];
-}
-
 /**
  * Locks an id, so that no event schedules its deletion meanwhile, and the row with this present or previous id, so that a relink
- * cannot change its ids.
+ * cannot change its ids. Returns its internal id, and its ids at the provider, the present one first.
  */
-async function lockLink(transaction: Transaction, kind: Kind, providerId: string): Promise<LockedLink> {
+async function lockLink(transaction: Transaction, kind: Kind, providerId: string) {
   const { table, column, previousIds, owner } = KINDS[kind];
   await transaction.$executeRaw`SELECT pg_advisory_xact_lock(public.link_lock(${kind}, ${providerId}))`;
   const found = await transaction.$queryRaw`
@@ -43,12 +26,10 @@ async function lockLink(transaction: Transaction, kind: Kind, providerId: string
       FOR UPDATE`;
   const [row] = Rows.parse(found);
   if (row === undefined) return { internalId: null, providerIds: [providerId] };
+  const { internalId } = row;
   const previous = await transaction.$queryRaw`
-    SELECT ${raw(column)} AS id FROM public.${raw(previousIds)} WHERE ${raw(owner)} = ${row.internalId}::uuid`;
-  return {
-    internalId: row.internalId,
-    providerIds: [row.providerId, ...Ids.parse(previous).map(({ id }) => id)],
-  };
+    SELECT ${raw(column)} AS id FROM public.${raw(previousIds)} WHERE ${raw(owner)} = ${internalId}::uuid`;
+  return { internalId, providerIds: [row.providerId, ...Ids.parse(previous).map(({ id }) => id)] };
 }
 
 /** Deletes the entries of forgotten ids. */
@@ -82,9 +63,9 @@ const deleteExpired = (transaction: Transaction) => transaction.$executeRaw`
 async function deleteRow(
   transaction: Transaction,
   kind: Kind,
-  { internalId, providerIds }: LockedLink,
+  { internalId, providerIds }: Awaited<ReturnType<typeof lockLink>>,
   { days, isDue }: { readonly days: number; readonly isDue: boolean },
-): Promise<UnfinishedDeletion[]> {
+): Promise<string[]> {
   for (const id of providerIds) await storeForgotten(transaction, kind, id, days);
   await deleteExpired(transaction);
   // The provider may still have the internal id of a user as an `external_id` (lib/links/external-ids.ts).
@@ -93,30 +74,30 @@ async function deleteRow(
   await transaction.$executeRaw`
     INSERT INTO public.unfinished_deletions (kind, internal_id, provider_ids, is_due)
     VALUES (${kind}, ${internalId}::uuid, ${providerIds}::text[], ${isDue})`;
-  return unfinishedDeletions(kind, providerIds, transaction);
+  return unfinishedIds(kind, providerIds, transaction);
 }
 
 /** Runs a deletion in a transaction. If rows of another table prevent it, throws an error that names the table. */
 const inTransaction = <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
   retryOnConflict(() => database().$transaction(work, TRANSACTION)).catch((error: unknown) => {
-    const message = Prevented.safeParse(error).data?.meta.driverAdapterError.cause.originalMessage;
-    if (message === undefined) throw error;
-    const [, table = 'another table'] = message.match(/("[^"]+")[^"]*$/) ?? [];
+    const [, table] = PREVENTED.exec(String(error)) ?? [];
+    if (table === undefined) throw error;
     throw new Error(
-      `Nothing was deleted, because rows of ${table} need the row (docs/users.md, "Forget a user").`,
+      `Nothing was deleted, because rows of the table ${table} need the row (docs/users.md, "Forget a user").`,
     );
   });
 
 /**
  * Deletes the row of a user or tenant, if there is one, its pending deletions, and the rows that refer to it by ON DELETE CASCADE. In
  * the same transaction, stores for each of its ids, also the internal one of a user, that it is forgotten for `days` days
- * (lib/linking/links.ts). Returns this deletion and earlier ones of the same ids, which stay recorded until `finishDeletions`.
+ * (lib/linking/links.ts). Returns its ids, and those of earlier deletions that are not finished (`finishDeletions`).
  */
-export const deleteLink = (kind: Kind, providerId: string, days: number): Promise<UnfinishedDeletion[]> =>
+export const deleteLink = (kind: Kind, providerId: string, days: number): Promise<string[]> =>
   inTransaction(async (transaction) => {
     const link = await lockLink(transaction, kind, providerId);
+    const ids = await deleteRow(transaction, kind, link, { days, isDue: false });
     await cancelDeletion(kind, link.providerIds, false, transaction);
-    return deleteRow(transaction, kind, link, { days, isDue: false });
+    return ids;
   });
 
 /**

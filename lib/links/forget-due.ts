@@ -2,7 +2,7 @@ import { type RetryOptions, retry } from '../base/retry';
 import { listById } from '../idp/backend-api';
 import type { Kind } from '../linking/kinds';
 import { deleteIfDue } from './delete-link';
-import { completeDeletions, type ForgetResult, uncacheAll } from './forget';
+import { completeDeletion, type ForgetResult, uncacheAll } from './forget';
 import { cancelDeletion, type DueDeletion, dueDeletions } from './pending-deletions';
 
 /**
@@ -38,11 +38,11 @@ export async function* forgetDue(
     const ids = batch.map(({ providerId }) => providerId);
     const existing = new Set((await retry(retryOptions, () => listById(kind, ids))).map(({ id }) => id));
     const runOne = async ({ providerId, unfinished }: DueDeletion): Promise<ForgetDueStep['result']> => {
-      if (unfinished) return completeDeletions(kind, [unfinished], pause);
+      if (unfinished) return completeDeletion(kind, unfinished, pause);
       if (existing.has(providerId)) return 'restored';
       await uncacheAll(kind, providerId);
       const deletion = await deleteIfDue(kind, providerId, days);
-      return typeof deletion === 'string' ? deletion : completeDeletions(kind, deletion, pause);
+      return typeof deletion === 'string' ? deletion : completeDeletion(kind, deletion, pause);
     };
     const steps = batch.map((each) =>
       runOne(each).then(

@@ -4,7 +4,7 @@ import { uncache } from '../linking/id-cache';
 import { internalIdsOf, type Kind } from '../linking/links';
 import { database } from '../storage/database';
 import { deleteLink } from './delete-link';
-import { finishDeletions, type UnfinishedDeletion } from './pending-deletions';
+import { finishDeletions } from './pending-deletions';
 import { allIdsOf, findLinks } from './rows';
 
 /**
@@ -35,18 +35,17 @@ export async function uncacheAll(kind: Kind, providerId: string): Promise<void> 
     throw new Error('The cache does not respond. Nothing was deleted.');
 }
 
-/** Completes deletions, also those of an interrupted `forget`, after their rows are gone. `forget` says why it waits. */
-export async function completeDeletions(
+/** Completes the deletion of ids whose rows are gone, also that of an interrupted `forget`, which says why it waits. */
+export async function completeDeletion(
   kind: Kind,
-  deletions: readonly UnfinishedDeletion[],
+  ids: readonly string[],
   pause: () => Promise<unknown> = () => sleep(LOOKUPS_END_MS),
 ): Promise<ForgetResult> {
-  const ids = [...new Set(deletions.flatMap(({ providerIds }) => providerIds))];
   await tryUncache(kind, ids);
   await pause();
   if (!(await tryUncache(kind, ids))) return 'uncertain';
   const linked = await internalIdsOf(kind, ids);
-  await finishDeletions(kind, deletions);
+  await finishDeletions(kind, ids);
   return linked.size === 0 ? 'forgotten' : 'relinked';
 }
 
@@ -61,8 +60,8 @@ export async function completeDeletions(
  * id. The operator therefore first deletes the user at the provider and waits until the tokens have expired.
  *
  * Rejects if the cache does not respond to the first deletion, if rows of another table need the row, or if the database fails. A
- * call for any id of the user completes an interrupted deletion. The result is `relinked` after a registration with a newer session token, after any registration
- * if `days` is 0, and after a concurrent registration if the database isolates by REPEATABLE READ.
+ * call for any id of the user completes an interrupted deletion. The result is `relinked` after a registration with a newer session
+ * token, after any registration if `days` is 0, and after a concurrent registration if the database isolates by REPEATABLE READ.
  */
 export async function forget(
   kind: Kind,
@@ -71,7 +70,7 @@ export async function forget(
   pause?: () => Promise<unknown>,
 ): Promise<ForgetResult> {
   await uncacheAll(kind, providerId);
-  return completeDeletions(kind, await deleteLink(kind, providerId, days), pause);
+  return completeDeletion(kind, await deleteLink(kind, providerId, days), pause);
 }
 
 /**

@@ -24,28 +24,25 @@ export async function scheduleDeletion(
     ON CONFLICT (${column}) DO UPDATE SET due_at = EXCLUDED.due_at`;
 }
 
-const Unfinished = z.object({ id: z.string(), providerIds: z.array(z.string()) });
+const Ids = z.array(z.object({ id: z.string() }));
 
-/** A deletion whose row is gone, but whose ids may still be cached. */
-export type UnfinishedDeletion = Readonly<z.infer<typeof Unfinished>>;
-
-/** Returns the unfinished deletions of users or tenants that had one of these ids. */
-export async function unfinishedDeletions(
+/** Returns all ids of users or tenants that had one of these ids and whose row is deleted, but whose ids may still be cached. */
+export async function unfinishedIds(
   kind: Kind,
   ids: readonly string[],
   client: Transaction = database(),
-): Promise<UnfinishedDeletion[]> {
+): Promise<string[]> {
   const found =
-    await client.$queryRaw`SELECT id, provider_ids AS "providerIds" FROM public.unfinished_deletions
+    await client.$queryRaw`SELECT DISTINCT unnest(provider_ids) AS id FROM public.unfinished_deletions
     WHERE kind = ${kind} AND provider_ids && ${ids}::text[]`;
-  return z.array(Unfinished).parse(found);
+  return Ids.parse(found).map(({ id }) => id);
 }
 
-/** Ends deletions whose ids are no longer cached. If an id of a due deletion is linked again, its deletion is pending again. */
-export async function finishDeletions(kind: Kind, deletions: readonly UnfinishedDeletion[]): Promise<void> {
+/** Ends the deletions of ids that are no longer cached. If an id of a due deletion is linked again, its deletion is pending again. */
+export async function finishDeletions(kind: Kind, ids: readonly string[]): Promise<void> {
   const { table, column, pendingDeletions } = KINDS[kind];
   await database().$executeRaw`WITH finished AS (
-      DELETE FROM public.unfinished_deletions WHERE id = ANY (${deletions.map(({ id }) => id)}::uuid[])
+      DELETE FROM public.unfinished_deletions WHERE kind = ${kind} AND provider_ids <@ ${ids}::text[]
       RETURNING provider_ids, is_due)
     INSERT INTO public.${raw(pendingDeletions)} (${raw(column)}, due_at)
     SELECT ${raw(column)}, now() FROM public.${raw(table)} JOIN finished ON is_due AND ${raw(column)} = ANY (provider_ids)
@@ -58,8 +55,8 @@ const DueDeletion = z.object({
   internalId: z.nullable(z.string()),
   /** First 16 hexadecimal digits of the keyed hash that identifies the id in `forgotten_users`. */
   idHash: z.string(),
-  /** The deletion that an interrupted run has left unfinished, or null. */
-  unfinished: z.nullable(Unfinished),
+  /** All ids of a row that an interrupted run has deleted, or null. */
+  unfinished: z.nullable(z.array(z.string())),
 });
 
 /** A user or an organization whose deletion is due or unfinished. */
@@ -70,10 +67,10 @@ export async function dueDeletions(kind: Kind): Promise<DueDeletion[]> {
   const { table, column, pendingDeletions } = KINDS[kind];
   const found = await database().$queryRaw`
     SELECT due.*, left(encode(public.forgotten_hash(${kind}, "providerId"), 'hex'), 16) AS "idHash" FROM (
-      SELECT ${raw(column)} AS "providerId", linked.id AS "internalId", NULL::json AS unfinished
+      SELECT ${raw(column)} AS "providerId", linked.id AS "internalId", NULL::text[] AS unfinished
       FROM public.${raw(pendingDeletions)} LEFT JOIN public.${raw(table)} AS linked USING (${raw(column)})
       WHERE due_at <= now()
-      UNION ALL SELECT provider_ids[1], internal_id, json_build_object('id', id, 'providerIds', provider_ids)
+      UNION ALL SELECT provider_ids[1], internal_id, provider_ids
       FROM public.unfinished_deletions WHERE kind = ${kind}) AS due
     ORDER BY "providerId"`;
   return z.array(DueDeletion).parse(found);

@@ -174,7 +174,7 @@ describe.each([
     for (const [{ internalId }, outcome] of [
       [gone, 'forgotten'],
       [restored, 'kept, because the identity provider has this id again'],
-      [kept, 'pending, because of an error: .* rows of "orders_kept" .*'],
+      [kept, 'pending, because of an error: .* rows of the table orders_kept .*'],
     ] as const)
       expect(receipts).toContainEqual(
         expect.stringMatching(new RegExp(`^20\\S+Z [0-9a-f]{16} \\(${internalId}\\) ${outcome}$`)),

@@ -166,7 +166,7 @@ describe.each([
     await pool.query('INSERT INTO invoices VALUES ($1)', [internalId]);
     expect(await run()).toEqual({
       id_1_referenced:
-        'failed: Nothing was deleted, because rows of "invoices" need the row (docs/users.md, "Forget a user").',
+        'failed: Nothing was deleted, because rows of the table invoices need the row (docs/users.md, "Forget a user").',
       id_2_failing: 'failed: The database rejected the statement (P0001)',
       id_3: 'forgotten',
     });

@@ -1,5 +1,4 @@
 import type { Kind } from '#lib/linking/links';
-import type { UnfinishedDeletion } from '#lib/links/pending-deletions';
 import type { Link } from '#lib/links/rows';
 
 interface Row {
@@ -23,7 +22,6 @@ const databaseError = (originalCode: string) =>
 export function fakeStorage(schedule: <T>(name: string, statement: () => T) => Promise<T>) {
   let rows: Row[] = [];
   let inserted = 0;
-  let unfinished: UnfinishedDeletion[] = [];
   const forgotten = new Set<string>();
   const cached = new Map<string, string>();
 
@@ -38,13 +36,12 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
     rows.push({ userId, present: id, previous: new Set() });
     return [userId];
   }
-  function remove(id: string): UnfinishedDeletion[] {
+  function remove(id: string): string[] {
     const row = findRow(id);
     rows = rows.filter((each) => each !== row);
-    const providerIds = row === undefined ? [id] : [row.present, ...row.previous];
-    for (const each of providerIds) forgotten.add(each);
-    unfinished.push({ id: String(unfinished.length), providerIds });
-    return unfinished.filter((each) => each.providerIds.some((other) => providerIds.includes(other)));
+    const ids = row === undefined ? [id] : [row.present, ...row.previous];
+    for (const each of ids) forgotten.add(each);
+    return ids;
   }
   function linksOf(id: string): Link[] {
     const row = findRow(id);
@@ -101,7 +98,6 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
     reset(): void {
       rows = [];
       inserted = 0;
-      unfinished = [];
       forgotten.clear();
       cached.clear();
     },
