@@ -69,8 +69,11 @@ export async function relinkLinks(kind: Kind, options: Options): Promise<ExitCod
   process.stdout.write(
     `${total} lines, ${count(moved)} ${moved}, ${count('already moved')} already moved, ${count('collision')} collisions\n`,
   );
-  if (isApplied) process.stdout.write(`To undo this: npm run ${kind}s -- relink --rollback ${run}\n`);
-  else process.stdout.write('Nothing was changed.\n');
+  // The journal also has the ids of an interrupted run, and those of a transaction whose commit got no response.
+  const readLength = () => readJournal(kind, run, { seconds: 0 }).then((journal) => journal.lines.length);
+  const toUndo = isApplied ? count('moved') || (await readLength().catch(() => undefined)) : 0;
+  if (toUndo) process.stdout.write(`To undo this: npm run ${kind}s -- relink --rollback ${run}\n`);
+  else if (toUndo === 0) process.stdout.write('Nothing was changed.\n');
   if (!isComplete) process.stderr.write('Run the same command again.\n');
   return isComplete && count('collision') === 0 ? 0 : 1;
 }

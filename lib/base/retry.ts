@@ -14,9 +14,9 @@ const FIRST_PAUSE_SECONDS = 0.5;
 const MAX_PAUSE_SECONDS = 15;
 
 /**
- * Calls `work` and repeats the call when it throws a TransientError, also that of the database (`withoutValues`). The pause is the one that the server requested. Otherwise,
- * it starts at 0.5 s and doubles up to 15 s. Throws the last error if the next pause would exceed the limit, and any other error
- * immediately.
+ * Calls `work` and repeats the call when it throws a TransientError, also that of the database (`withoutValues`). The pause
+ * starts at 0.5 s and doubles up to 15 s, or is the one that the server requested, if that is longer. Throws the last error if the
+ * next pause would exceed the limit, and any other error immediately.
  */
 export async function retry<T>(
   { seconds, onWait, sleep: wait = sleep }: RetryOptions,
@@ -29,7 +29,7 @@ export async function retry<T>(
     } catch (cause) {
       const error = withoutValues(cause);
       if (!(error instanceof TransientError)) throw error;
-      const pause = error.retryAfterSeconds ?? backoff;
+      const pause = Math.max(error.retryAfterSeconds ?? 0, backoff);
       waited += pause;
       if (waited > seconds) throw error;
       onWait?.(error.message, pause);

@@ -16,8 +16,9 @@ export class TransientError extends Error {
 const PERMANENT = /^(?:23|28|3D|42|P0001|P1000|P1003|P1010|P2021|P2022)/;
 /** Codes of Prisma, of PostgreSQL and of a broken connection. */
 const OF_DATABASE = /^(?:(?=.*\d)[0-9A-Z]{5}|E(?:CONN|PIPE|HOST|NET|TIMEDOUT|NOTFOUND|AI_AGAIN).*)$/;
-/** Messages of the timeouts of the database driver, which have no code. */
-const DRIVER_TIMEOUT = /^(?:Connection terminated|Query read timeout|timeout exceeded)/;
+/** Messages of the database driver for timeouts and lost connections, which have no code. */
+const DRIVER_MESSAGE =
+  /^(?:Connection terminated|Client has encountered a connection error|Client was closed|Query read timeout|timeout exceeded)/;
 
 /** PgBouncer's message for a parameter. Its SQLSTATE, 08P01, is also that of errors that do not last. */
 const REJECTED_PARAMETER = /^unsupported startup parameter/;
@@ -33,7 +34,7 @@ export function withoutValues(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { name, code = '', sqlState } = describeError(error);
   const isOfDatabase = OF_DATABASE.test(code) || name.startsWith('PrismaClient');
-  if (sqlState === undefined && !isOfDatabase && !DRIVER_TIMEOUT.test(error.message)) return error;
+  if (sqlState === undefined && !isOfDatabase && !DRIVER_MESSAGE.test(error.message)) return error;
   const reason = sqlState ?? (code || name);
   const { driverAdapterError } = Object(Object(error).meta);
   const { kind, reason: tlsError, originalMessage } = Object(Object(driverAdapterError).cause);

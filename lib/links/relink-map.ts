@@ -18,20 +18,24 @@ export interface MapLine {
 /** Kinds of collisions, each with its remedy. A line with a collision cannot be applied. */
 export const REMEDIES = {
   'invalid id': 'Correct the ids: 1 to 255 characters without NUL',
-  'white space around an id': 'Remove the white space',
+  'white space around an id': 'Remove the white space, which can be invisible',
   'id occurs twice': 'Keep one line for each old id and each new id',
+  'old and new id are the same': 'Remove the line',
   'unknown old id':
     'For a user, run a backfill with the IDP_SECRET_KEY of the old instance. Otherwise remove the line',
   'old id was moved to another id':
     'Remove the line, or roll back the run that moved the id before you apply this line',
-  // The remedy sets FORGOTTEN_USERS_DAYS=0. With another value, the remedy would cause the collision `new id is forgotten` of a user.
+  // The remedy sets FORGOTTEN_USERS_DAYS=0. With another value, the new id of a user would be forgotten.
   'new id is linked to another internal id':
-    'If that internal id has no data, forget the new id with FORGOTTEN_USERS_DAYS=0. If another line moves the new id, apply that line in an earlier run. Otherwise remove the line and merge the data yourself',
+    'If that internal id has no data, forget the new id with FORGOTTEN_USERS_DAYS=0. Otherwise remove the line and merge the data yourself',
+  // After the other line has moved its row, the id is a previous id of that row, so no order of the lines helps.
+  'new id is the old id of another line':
+    'An id never leads to two internal ids. Create the user or organization at the provider again, and write its new id here. If two links are exchanged by mistake, exchange their data instead',
   'new id is a previous id of another internal id': 'Correct the new id',
   'old id is forgotten': 'Remove the line',
   'old id has a pending deletion':
     'To keep the row, remember the old id. To delete it, forget the old id and remove the line',
-  'new id is forgotten': 'Remember the new id, or remove the line',
+  'new id is forgotten or has a pending deletion': 'Remember the new id, or remove the line',
 } as const;
 
 /** A line that cannot be applied. */
@@ -45,8 +49,11 @@ export interface CheckedMap {
   readonly collisions: readonly Collision[];
 }
 
+/** White space, and characters that a terminal does not show, at the start or end of an id. */
+const OUTER_SPACE = /^[\s\p{Cf}]|[\s\p{Cf}]$/u;
+
 /** Returns the ids that occur more than once. A sorted list takes less memory than a set of all ids. */
-const repeatedIds = (ids: string[]): ReadonlySet<string> =>
+export const repeatedIds = (ids: string[]): ReadonlySet<string> =>
   new Set(ids.sort().filter((id, index, sorted) => id === sorted[index - 1]));
 
 /** Finds the lines with an invalid id and the lines whose old or new id occurs twice. Does not query the database. */
@@ -58,7 +65,7 @@ function checkMap(all: readonly MapLine[]): CheckedMap {
   const kindOf = ({ oldId, newId }: MapLine): Collision['kind'] | undefined => {
     const ids = [oldId, newId];
     if (!ids.every(isIdentityProviderUserId)) return 'invalid id';
-    if (ids.some((id) => id !== id.trim())) return 'white space around an id';
+    if (ids.some((id) => OUTER_SPACE.test(id))) return 'white space around an id';
     return repeatedOld.has(oldId) || repeatedNew.has(newId) ? 'id occurs twice' : undefined;
   };
   const collisions: Collision[] = [];
@@ -72,7 +79,7 @@ function checkMap(all: readonly MapLine[]): CheckedMap {
 
 /**
  * Parses a CSV file with two columns. Skips empty lines and a first line with these names. Throws an error that names the line if it
- * is malformed.
+ * is malformed or not UTF-8.
  */
 export async function parseMap(file: Readable, names: readonly [string, string]): Promise<CheckedMap> {
   const all: MapLine[] = [];
@@ -83,6 +90,9 @@ export async function parseMap(file: Readable, names: readonly [string, string])
     skip_empty_lines: true,
     // A record that the parser returns takes several times the memory.
     on_record({ oldId, newId }, { lines }) {
+      // The parser replaces invalid bytes with this character.
+      if (`${oldId}${newId}`.includes('\ufffd'))
+        throw new Error(`Line ${lines} of the map is not UTF-8. Save the file as UTF-8`);
       if (all.length > 0 || oldId !== names[0] || newId !== names[1]) all.push({ line: lines, oldId, newId });
       return null;
     },

@@ -7,7 +7,7 @@ import { uncache } from '../linking/id-cache';
 import { KINDS, type Kind } from '../linking/kinds';
 import { database, raw, type Transaction } from '../storage/database';
 import { deleteForgotten, TRANSACTION } from './delete-link';
-import { type CheckedMap, type Collision, type MapLine, REMEDIES } from './relink-map';
+import { type CheckedMap, type Collision, type MapLine, REMEDIES, repeatedIds } from './relink-map';
 import type { UserResult } from './result';
 
 /** Number of users in one transaction. A transaction holds two advisory locks and one row lock for each of its users. */
@@ -87,13 +87,15 @@ async function statesOf(transaction: Transaction, kind: Kind, lines: readonly Ma
   // previous id is the new id.
   const rows = await transaction.$queryRaw`
     SELECT position::int, CASE
+        WHEN old_id = new_id THEN 'old and new id are the same'
         WHEN present.id IS NULL AND moved.${raw(column)} = new_id THEN 'moved'
         WHEN present.id IS NULL AND moved.id IS NOT NULL THEN 'old id was moved to another id'
         WHEN present.id IS NULL AND old_id = ANY (${forgotten}::text[]) THEN 'old id is forgotten'
         WHEN present.id IS NULL THEN 'unknown old id'
         WHEN pending.due_at IS NOT NULL THEN 'old id has a pending deletion'
         WHEN taken.id IS NOT NULL THEN 'new id is linked to another internal id'
-        WHEN new_id = ANY (${forgotten}::text[]) AND (${kind} = 'user' OR due.due_at IS NOT NULL) THEN 'new id is forgotten'
+        WHEN due.due_at IS NOT NULL OR (${kind} = 'user' AND new_id = ANY (${forgotten}::text[]))
+          THEN 'new id is forgotten or has a pending deletion'
         WHEN earlier.${raw(owner)} <> present.id THEN 'new id is a previous id of another internal id'
         ELSE 'to move' END AS state
     FROM unnest(${oldIds}::text[], ${newIds}::text[]) WITH ORDINALITY AS line (old_id, new_id, position)
@@ -110,7 +112,8 @@ async function statesOf(transaction: Transaction, kind: Kind, lines: readonly Ma
 
 /**
  * Gives rows their new ids. If a run rolls back an earlier run, the new id is a previous id of the same row. Such a previous id is
- * deleted first, because an id cannot be a present and a previous id at once.
+ * deleted first, because an id cannot be a present and a previous id at once. If the new id has become a previous id of another
+ * row, the trigger of the table rejects it.
  */
 async function move(
   transaction: Transaction,
@@ -120,7 +123,10 @@ async function move(
   const { table, column, previousIds, owner } = KINDS[kind];
   const [oldIds, newIds] = [lines.map(({ oldId }) => oldId), lines.map(({ newId }) => newId)];
   await transaction.$executeRaw`
-    DELETE FROM public.${raw(previousIds)} WHERE ${raw(column)} = ANY (${newIds}::text[])`;
+    DELETE FROM public.${raw(previousIds)} AS previous
+    USING unnest(${oldIds}::text[], ${newIds}::text[]) AS line (old_id, new_id)
+    JOIN public.${raw(table)} AS present ON present.${raw(column)} = old_id
+    WHERE previous.${raw(column)} = new_id AND ${raw(owner)} = present.id`;
   const moved = await transaction.$executeRaw`
     WITH moved AS (
       UPDATE public.${raw(table)} SET ${raw(column)} = new_id
@@ -163,6 +169,7 @@ export async function* relink(
   lines: readonly MapLine[],
   options: RelinkOptions,
 ): AsyncGenerator<RelinkResult[]> {
+  const reused = repeatedIds(lines.flatMap(({ oldId, newId }) => [oldId, newId]));
   for (let at = 0; at < lines.length; at += BATCH) {
     const batch = lines.slice(at, at + BATCH);
     const states = await retry(options.retryOptions, () => relinkBatch(batch, options));
@@ -171,6 +178,8 @@ export async function* relink(
     if (!options.dryRun && ids.length > 0)
       await retry(options.retryOptions, () => uncache(options.kind, ids));
     yield states.map(({ line, state }): RelinkResult => {
+      if (state === 'new id is linked to another internal id' && reused.has(line.newId))
+        return collisionOf({ ...line, kind: 'new id is the old id of another line' });
       if (isCollision(state)) return collisionOf({ ...line, kind: state });
       const outcome = state === 'moved' ? 'already moved' : options.dryRun ? 'to move' : 'moved';
       return { ...line, id: line.oldId, outcome };

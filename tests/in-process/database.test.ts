@@ -83,6 +83,18 @@ test('A transaction waits for a database that needs several seconds to start', a
   expect(await transaction).toEqual([{ one: 1 }]);
 });
 
+test('A transaction whose connection is terminated between two statements fails with an error that commands retry', async () => {
+  const { database: client } = await import('#lib/storage/database');
+  const { withoutValues } = await import('#lib/base/transient-error');
+  const transaction = client().$transaction(async (running) => {
+    await running.$queryRaw`SELECT pg_terminate_backend(pg_backend_pid())`.catch(() => undefined);
+    return running.$queryRaw`SELECT 1`;
+  });
+  expect(withoutValues(await transaction.catch((error: unknown) => error))).toMatchObject({
+    name: 'TransientError',
+  });
+});
+
 test('Statements that need one connection share it, and it is closed after the last one', async () => {
   const [first, second] = await withConnection(async (rows) => [
     await rows('SELECT pg_backend_pid() AS pid'),

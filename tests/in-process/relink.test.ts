@@ -34,8 +34,8 @@ const linesOf = (...pairs: readonly (readonly [string, string])[]): MapLine[] =>
 afterEach(() => kv.proxy.treat('forward'));
 
 describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
-  const { column, owner, previousIds, table } = KINDS[kind];
-  const { idsOf, link } = database.of(kind);
+  const { column, owner, pendingDeletions, previousIds, table } = KINDS[kind];
+  const { idsOf, link, markForgotten } = database.of(kind);
   /**
    * Moves the ids of a map. Returns the numbers of ids that moved or had already moved, and the kinds of the collisions. A
    * collision is a line of the map that cannot be applied.
@@ -235,6 +235,47 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
     await deletion.commit();
     expect(await moving).toEqual(collision('unknown old id'));
     expect(reasons).toEqual(['Another transaction has changed a row']);
+  });
+
+  test.each([
+    ['chain', linesOf(['chain_1', 'chain_2'], ['chain_2', 'chain_3']), 1],
+    ['swap', linesOf(['swap_1', 'swap_2'], ['swap_2', 'swap_1']), 2],
+    ['cycle', linesOf(['cycle_1', 'cycle_2'], ['cycle_2', 'cycle_3'], ['cycle_3', 'cycle_1']), 3],
+  ])('A %s of lines moves once each line has an unused new id', async (_name, lines, count) => {
+    for (const { oldId } of lines) await create(oldId);
+    const kinds = Array.from({ length: count }, () => 'new id is the old id of another line');
+    expect(await relink(lines, { dryRun: true })).toMatchObject({ kinds });
+    const corrected = lines.map((line) => ({ ...line, newId: `unused_${line.newId}` }));
+    expect(await relink(corrected)).toMatchObject({ moved: lines.length });
+  });
+
+  test('A pending deletion of the old or of the new id is a collision, and so is a forgotten new id of a user', async () => {
+    await create('old_pending');
+    const schedule = (id: string) => pool.query(`INSERT INTO ${pendingDeletions} VALUES ($1, now())`, [id]);
+    const lost = collision('new id is forgotten or has a pending deletion');
+    await schedule('new_pending');
+    expect(await move('old_pending', 'new_pending')).toEqual(lost);
+    await markForgotten('new_forgotten');
+    expect(await move('old_pending', 'new_forgotten')).toEqual(kind === 'tenant' ? MOVED : lost);
+    // A tenant that has moved is not forgotten any more.
+    const tombstones = 'SELECT FROM forgotten_users WHERE id_hash = forgotten_hash($1, $2)';
+    const { rowCount } = await pool.query(tombstones, [kind, 'new_forgotten']);
+    expect(rowCount).toBe(kind === 'tenant' ? 0 : 1);
+    const presentId = kind === 'tenant' ? 'new_forgotten' : 'old_pending';
+    await schedule(presentId);
+    expect(await move(presentId, 'new_free')).toEqual(collision('old id has a pending deletion'));
+  });
+
+  test('If the new id becomes a previous id of another row during the move, the move is a collision, and the previous id stays', async () => {
+    await create('old_contradicted');
+    const ownerId = await create('other_contradicted');
+    const insert = `INSERT INTO ${previousIds} VALUES ('new_contradicted', '${ownerId}', 'x', 'other run', now())`;
+    const other = await openTransaction(database, `LOCK TABLE ${previousIds} IN SHARE MODE; ${insert}`);
+    const moving = move('old_contradicted', 'new_contradicted');
+    expect(await other.waiting(1)).toBe(true);
+    await other.commit();
+    expect(await moving).toEqual(collision('new id is a previous id of another internal id'));
+    expect(await readJournal('other run')).toHaveLength(1);
   });
 
   test('Users and tenants keep their internal ids if they are moved while two processes look up their old and new ids', async () => {

@@ -6,7 +6,7 @@ import { KINDS, type Kind } from '#lib/linking/kinds';
 import { REMEDIES } from '#lib/links/relink-map';
 import { startCommand } from '../harness/commands';
 import { cacheKey } from '../harness/dependencies/kv';
-import { lockTable } from '../harness/dependencies/row-lock';
+import { lockInserts, lockTable } from '../harness/dependencies/row-lock';
 import { startProvider } from '../harness/identity-provider';
 import { deliver, me, register, tokenFor, userCreated } from '../harness/requests';
 import { LIVE_KEYS, providerVariables, startServiceProcess, startTestService } from '../harness/service';
@@ -64,13 +64,14 @@ describe.each(['user', 'tenant'] as const)('npm run %ss -- relink', (kind) => {
       ['linked,\tok_new_2', 'white space around an id'],
       ['c,c_1', 'id occurs twice'],
       ['c,c_2', 'id occurs twice'],
-      ['a,a', 'new id is linked to another internal id'],
-      ['f,ok', 'new id is linked to another internal id'],
+      ['same,same', 'old and new id are the same'],
+      ['a,leaving', 'new id is the old id of another line'],
+      ['f,to_1', 'new id is linked to another internal id'],
       ['unknown,x_1', 'unknown old id'],
       ['moved,x_2', 'old id was moved to another id'],
       ['previous,moved_too', 'new id is a previous id of another internal id'],
       ['gone,x_3', 'old id is forgotten'],
-      ['to_forgotten,gone_too', 'new id is forgotten'],
+      ['to_forgotten,gone_too', 'new id is forgotten or has a pending deletion'],
       ['leaving,x_4', 'old id has a pending deletion'],
     ] as const;
     const expected = lines.flatMap(([, kind], index) => (kind ? [`line ${index + 1}: ${kind}`] : []));
@@ -81,15 +82,29 @@ describe.each(['user', 'tenant'] as const)('npm run %ss -- relink', (kind) => {
       const { exit, stdout } = await relink(kind, '--map', map, ...options);
       const reported = stdout.split('\n').filter((line) => line.startsWith('line '));
       expect(reported.map((line) => line.split(/: \S* -> |\. /)[0])).toEqual(expected);
-      expect(reported[6]).toBe(
-        'line 8: unknown old id: unknown -> x_1. For a user, run a backfill with the IDP_SECRET_KEY of the old instance. Otherwise remove the line.',
+      expect(reported[7]).toBe(
+        'line 9: unknown old id: unknown -> x_1. For a user, run a backfill with the IDP_SECRET_KEY of the old instance. Otherwise remove the line.',
       );
       expect(stdout).toMatch(
-        /\n13 lines, 1 to move, 0 already moved, 12 collisions\nNothing was changed\.\n$/,
+        /\n14 lines, 1 to move, 0 already moved, 13 collisions\nNothing was changed\.\n$/,
       );
       expect(exit).toBe(1);
       expect(await rows(kind)).toEqual(before);
     }
+  });
+
+  test('The relink command prints how to undo a run only if the run has moved an id', async () => {
+    await link('stuck');
+    const command = [kind, '--map', mapFile(['stuck,to_stuck']), '--retry-seconds', '0'] as const;
+    const held = await lockInserts(database, kind);
+    const counts = '1 lines, 0 moved, 0 already moved, 0 collisions\n';
+    expect(await relink(...command)).toMatchObject({ exit: 1, stdout: `${counts}Nothing was changed.\n` });
+    await held.release();
+    // The transaction commits, and the command then cannot delete the cache entries.
+    await kv.proxy.treat('refuse');
+    const { exit, stdout } = await relink(...command);
+    await kv.proxy.treat('forward');
+    expect({ exit, stdout }).toEqual({ exit: 1, stdout: expect.stringMatching(`^${counts}To undo this: `) });
   });
 
   test('If the relink command is killed, a second run moves the remaining ids, and a rollback moves all ids back', async () => {

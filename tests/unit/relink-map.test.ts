@@ -25,13 +25,18 @@ test.each(['a', 'a,b,c', 'a,"b', 'a,b"c', 'a;b'])(
   },
 );
 
+test('A map in Latin-1 is rejected with the number of the line', async () => {
+  const parsing = parseMap(Readable.from([Buffer.from('a,b\nc,caf\u00e9\n', 'latin1')]), ['old', 'new']);
+  await expect(parsing).rejects.toThrow('Line 2 of the map is not UTF-8');
+});
+
 test('A line of a map is a collision if an id is invalid, has outer white space or occurs twice', async () => {
   const long = 'u'.repeat(256);
-  const map = `a,1\na,2\nb,3\nc,3\n,h\ni,\nj,${long}\n${long.slice(1)},k\nl,a\nm, n\n\to,p`;
+  const map = `a,1\na,2\nb,3\nc,3\n,h\ni,\nj,${long}\n${long.slice(1)},k\nl,a\nm, n\n\to,p\nq\u200b,r\ns,\u00a0t`;
   expect((await parse(map)).collisions.map(({ line, kind }) => [line, kind])).toEqual([
     ...[1, 2, 3, 4].map((line) => [line, 'id occurs twice']),
     ...[5, 6, 7].map((line) => [line, 'invalid id']),
-    ...[10, 11].map((line) => [line, 'white space around an id']),
+    ...[10, 11, 12, 13].map((line) => [line, 'white space around an id']),
   ]);
   expect(await pairs(map)).toEqual([
     [8, long.slice(1), 'k'],

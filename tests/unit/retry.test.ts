@@ -29,6 +29,7 @@ test.each([
   ['throws the error if the next pause would exceed the limit', 20, many(9, down), down, [0.5, 1, 2, 4, 8]],
   ['pauses as long as the server requests', 40, [limited(7), down, limited(30)], 'done', [7, 1, 30]],
   ['counts requested pauses', 10, [limited(7), limited(7)], expect.any(TransientError), [7]],
+  ['pauses at least as long as without a requested pause', 5, many(9, limited(0)), limited(0), [0.5, 1, 2]],
   ['throws any other error immediately', 60, [fatal], fatal, []],
 ])('A retry %s', async (_what, seconds, errors, outcome, pauses) => {
   expect(await pausesOf(seconds, errors)).toEqual({ outcome, pauses });
@@ -37,8 +38,6 @@ test.each([
 test('A retry really pauses, and reports the message of the error and the pause in seconds', async () => {
   const waits: unknown[] = [];
   const onWait = (...wait: unknown[]) => waits.push(wait);
-  await expect(retry({ seconds: 0.01, onWait }, () => Promise.reject(limited(0.01)))).rejects.toThrow(
-    'pause',
-  );
-  expect(waits).toEqual([['requests a pause', 0.01]]);
+  await expect(retry({ seconds: 0.5, onWait }, () => Promise.reject(limited(0.01)))).rejects.toThrow('pause');
+  expect(waits).toEqual([['requests a pause', 0.5]]);
 });
