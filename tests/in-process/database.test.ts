@@ -87,7 +87,9 @@ test('A transaction whose connection is terminated between two statements fails 
   const { database: client } = await import('#lib/storage/database');
   const { withoutValues } = await import('#lib/base/transient-error');
   const transaction = client().$transaction(async (running) => {
-    await running.$queryRaw`SELECT pg_terminate_backend(pg_backend_pid())`.catch(() => undefined);
+    await running.$queryRaw`SELECT 1`;
+    await database.pool.query(`SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+      WHERE datname = current_database() AND state = 'idle in transaction'`);
     return running.$queryRaw`SELECT 1`;
   });
   expect(withoutValues(await transaction.catch((error: unknown) => error))).toMatchObject({
