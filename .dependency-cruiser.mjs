@@ -123,7 +123,7 @@ export default {
     {
       name: 'only-commands-import-the-deletion-and-the-relinking-of-users',
       severity: 'error',
-      from: { pathNot: ['^commands/', '^tests/', '^lib/links/forget-due'] },
+      from: { pathNot: ['^commands/', '^tests/', '^lib/operator/forget-due'] },
       to: { path: '^lib/links/(?:forget|relink\\.ts)' },
     },
     only(

@@ -5,11 +5,11 @@ import { environment } from './lib/base/env';
 import { isApi, rejectedStatus } from './lib/http/address';
 import { nextForDocument } from './lib/http/content-security-policy';
 import { type RejectionStatus, rejection } from './lib/http/rejection';
-import { rejectedActionStatus } from './lib/http/server-action';
 import { authenticator, leaveVerdict } from './lib/idp/api-session';
 import { clientHeaders } from './lib/idp/credential';
 import { pageResponse } from './lib/idp/page-session';
 import { signVerdict, VERDICT, verdictOf } from './lib/idp/verdict';
+import { rejectedActionStatus } from './lib/next/server-action';
 
 /** Returns true if the service proxies the provider's Frontend API. Only the local stack (`npm run dev`) does so. */
 const isProxy = () => environment().CLERK_FAPI_URL !== undefined;

@@ -1,4 +1,4 @@
-import type { ExportUser } from '#lib/links/export';
+import type { ExportUser } from '#lib/operator/export';
 
 /**
  * Returns no rows until you edit this function. If you have tables of your own, return the user's rows in these tables, for

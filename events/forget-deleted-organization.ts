@@ -1,9 +1,9 @@
 import * as z from 'zod/mini';
 import { IdentityProviderUserId } from '#lib/api/schemas';
 import { defineEvent } from '#lib/events';
-import { blockCachedIds } from '#lib/linking/id-cache';
-import { scheduleDeletion } from '#lib/links/pending-deletions';
-import { allIdsOf, findLinks } from '#lib/links/rows';
+import { blockCachedIds } from '#lib/ids/cache';
+import { scheduleDeletion } from '#lib/operator/pending-deletions';
+import { allIdsOf, findLinks } from '#lib/operator/rows';
 
 /** Holding period in hours. Until it ends, an operator can cancel the deletion of an organization. */
 const HOURS = 24;

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { IdentityProviderUserId } from '#lib/api/schemas';
 import { defineEvent } from '#lib/events';
-import { scheduleDeletion } from '#lib/links/pending-deletions';
+import { scheduleDeletion } from '#lib/operator/pending-deletions';
 
 /** Holding period in hours. Until it ends, an operator can cancel the deletion of a user who was deleted by mistake. */
 const HOURS = 24;

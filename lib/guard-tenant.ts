@@ -3,7 +3,7 @@ import { addLogFields } from './base/log';
 import { type GuardedHandler, guardBy, resolveUser, type Verdict } from './guard';
 import { HttpError } from './http/error';
 import type { RouteContext, RouteHandler } from './http/route';
-import { readId, resolveId } from './internal-id';
+import { readId, resolveId } from './ids/resolve';
 
 /** The authenticated user of a request, and the organization that is active in the session: the tenant. */
 export interface TenantContext extends AuthenticatedContext {

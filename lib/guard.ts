@@ -4,7 +4,7 @@ import { addLogFields, withSpan } from './base/log';
 import { HttpError } from './http/error';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
 import { ensureCsrfCheck, readVerdict } from './idp/verdict';
-import { resolveId } from './internal-id';
+import { resolveId } from './ids/resolve';
 
 export type Verdict = Awaited<ReturnType<typeof readVerdict>>;
 

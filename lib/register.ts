@@ -1,7 +1,8 @@
 import { retryOnConflict } from './base/conflict';
 import { withSpan } from './base/log';
 import { withTimeout } from './base/timeout';
-import { findLink, insertLink, isForgotten, type Kind } from './linking/links';
+import type { Kind } from './ids/kinds';
+import { findLink, insertLink, isForgotten } from './ids/store';
 
 /** The internal id of a user or an organization of the identity provider. */
 export interface Registration {

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { type CheckedMap, parseMap } from '#lib/links/relink-map';
+import { type CheckedMap, parseMap } from '#lib/operator/relink-map';
 import { safeMessage, UsageError } from '../command';
 
 /** Reads a CSV file with two columns of these names. Throws a UsageError if the file cannot be read. */

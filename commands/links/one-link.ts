@@ -3,12 +3,12 @@ import { parseEnvironmentSubset, variables } from '#lib/base/env';
 import { retry } from '#lib/base/retry';
 import { TransientError } from '#lib/base/transient-error';
 import { listById } from '#lib/idp/backend-api';
-import { readCachedId } from '#lib/linking/id-cache';
-import type { Kind } from '#lib/linking/kinds';
-import { forgottenUntil } from '#lib/linking/links';
-import { exportUser } from '#lib/links/export';
-import { deletionDueAt } from '#lib/links/pending-deletions';
-import { allIdsOf, findLinks, type Link } from '#lib/links/rows';
+import { readCachedId } from '#lib/ids/cache';
+import type { Kind } from '#lib/ids/kinds';
+import { forgottenUntil } from '#lib/ids/store';
+import { exportUser } from '#lib/operator/export';
+import { deletionDueAt } from '#lib/operator/pending-deletions';
+import { allIdsOf, findLinks, type Link } from '#lib/operator/rows';
 import { exportOwnTables } from '../../events/export-user';
 import { type ExitCode, shown } from '../command';
 

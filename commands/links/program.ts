@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { isIdentityProviderUserId } from '#lib/api/input';
-import { KINDS, type Kind } from '#lib/linking/kinds';
+import { KINDS, type Kind } from '#lib/ids/kinds';
 import { createProgram, type ExitCode } from '../command';
 import { forgetAllDue, forgetOne, rememberOne } from './deletion';
 import { adoptTenants, adoptUsers, backfillUsers, checkLinks, publishUsers } from './in-bulk';

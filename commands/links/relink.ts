@@ -1,9 +1,9 @@
 import * as z from 'zod/mini';
 import { parseEnvironmentSubset, variables } from '#lib/base/env';
 import type { RetryOptions } from '#lib/base/retry';
-import type { Kind } from '#lib/linking/kinds';
-import { collisionOf, type RelinkResult, readJournal, relink, rollbackOf, runOf } from '#lib/links/relink';
-import { type CheckedMap, REMEDIES, readExternalIds } from '#lib/links/relink-map';
+import type { Kind } from '#lib/ids/kinds';
+import { collisionOf, type RelinkResult, readJournal, relink, rollbackOf, runOf } from '#lib/operator/relink';
+import { type CheckedMap, REMEDIES, readExternalIds } from '#lib/operator/relink-map';
 import { type ExitCode, shown, UsageError } from '../command';
 import { showProgress } from '../progress';
 import { countResults } from './in-bulk';

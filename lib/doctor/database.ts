@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import * as z from 'zod/mini';
 import { variables } from '../base/env';
 import { withTimeout } from '../base/timeout';
-import { KINDS, type Kind } from '../linking/kinds';
+import { KINDS, type Kind } from '../ids/kinds';
 import { withConnection } from '../storage/database';
 import { pendingMigrations } from '../storage/migrations';
 import { type CheckResult, check, errorCode, fail, skip, UNTRUSTED, warn } from './check';
@@ -72,7 +72,7 @@ function explain(error: unknown, explanations: readonly Explanation[]): never {
   fail(`${message} (${code})`, remedy);
 }
 
-/** Returns a statement that links an id that does not exist, in the way of lib/linking/links.ts. */
+/** Returns a statement that links an id that does not exist, in the way of lib/ids/store.ts. */
 const linkStatement = (kind: Kind) => {
   const { table, column } = KINDS[kind];
   const id = `doctor_${randomUUID()}`;

@@ -34,7 +34,7 @@ function convertError(error: unknown): Error {
   return new Error(`The identity provider responds with status ${status}${code ?? ''}`);
 }
 
-/** Kinds of the provider's resources that have internal ids (lib/linking/kinds.ts). */
+/** Kinds of the provider's resources that have internal ids (lib/ids/kinds.ts). */
 type Kind = 'user' | 'tenant';
 
 const Entry = z.object({
@@ -43,7 +43,7 @@ const Entry = z.object({
   createdAt: z.number(),
   /** An id that the team can set for a user at the provider. */
   externalId: z.nullish(z.string()),
-  /** The user as a webhook sends it, with personal data. Only a replay reads it (lib/links/replay.ts). */
+  /** The user as a webhook sends it, with personal data. Only a replay reads it (lib/operator/replay.ts). */
   raw: z.optional(z.unknown()),
 });
 const List = z.object({ data: z.array(Entry) });

@@ -4,7 +4,7 @@ import { environment } from '../base/env';
 import { rateLimitedWarning } from '../base/log';
 import { withTimeout } from '../base/timeout';
 import { withoutDefaultPort } from '../http/address';
-import { dropInvalidRouterState } from '../http/router-state';
+import { dropInvalidRouterState } from '../next/router-state';
 import { clientHeaders, cookieHeader, parseCookies } from './credential';
 import { PAGE_PATH, rejectedVerdict, signVerdict, VERDICT } from './verdict';
 

@@ -30,7 +30,7 @@ export async function startInProcess(): Promise<InProcess> {
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
     // Loads the database client (Prisma) and runs a first query, so that the first test does not have to wait for this work. An
     // error is ignored here, because the tests that use the client report the error.
-    await import('#lib/linking/links')
+    await import('#lib/ids/store')
       .then(({ internalIdsOf }) => internalIdsOf('user', ['user_warm_up']))
       .catch(() => undefined);
   });

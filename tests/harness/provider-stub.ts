@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import type { Kind } from '#lib/linking/kinds';
+import type { Kind } from '#lib/ids/kinds';
 
 /** A user or an organization in the identity provider's database. */
 interface StoredEntry {

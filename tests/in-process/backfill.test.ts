@@ -1,5 +1,5 @@
 import { afterAll, afterEach, expect, test, vi } from 'vitest';
-import type { BackfillOptions, BackfillResult } from '#lib/links/backfill';
+import type { BackfillOptions, BackfillResult } from '#lib/operator/backfill';
 import { DISK_FULL, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
 import { countOutcomes } from '../harness/outcomes';
 import { stubProvider } from '../harness/provider-stub';
@@ -9,9 +9,9 @@ const provider = stubProvider();
 afterAll(() => provider.restore());
 
 const { backfill, deleteLink, internalIdsOf, linkMany } = await importAsProcess(async () => ({
-  ...(await import('#lib/links/backfill')),
-  ...(await import('#lib/links/delete-link')),
-  ...(await import('#lib/linking/links')),
+  ...(await import('#lib/operator/backfill')),
+  ...(await import('#lib/operator/delete-link')),
+  ...(await import('#lib/ids/store')),
 }));
 
 /** Reasons of the waits between two attempts. */

@@ -6,11 +6,11 @@ const { pool } = database;
 await database.alter(`SET timezone = 'Asia/Kolkata'`);
 
 const { deleteLink, exportUser, findLinks, linkMany } = await importAsProcess(async () => ({
-  ...(await import('#lib/links/export')),
-  ...(await import('#lib/links/delete-link')),
-  ...(await import('#lib/links/rows')),
-  ...(await import('#lib/linking/links')),
-  ...(await import('#lib/links/backfill')),
+  ...(await import('#lib/operator/export')),
+  ...(await import('#lib/operator/delete-link')),
+  ...(await import('#lib/operator/rows')),
+  ...(await import('#lib/ids/store')),
+  ...(await import('#lib/operator/backfill')),
 }));
 
 test('The export of a linked user has all stored data, the rows of the application, and the true times in a database whose time zone is not UTC', async () => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { KINDS, type Kind } from '#lib/linking/kinds';
+import { KINDS, type Kind } from '#lib/ids/kinds';
 import { lockInserts, lockRow } from '../harness/dependencies/row-lock';
 import { importAsProcess } from '../harness/in-process';
 import { countOutcomes } from '../harness/outcomes';
@@ -14,9 +14,9 @@ import { temporaryFolder } from '../vitest/temporary-folder';
 // reads the internal ids of organizations from a file.
 const { database, kv, provider, environment, run } = await startLinksCommand();
 const { adopt, closeDatabase, providerUsers, publish, resolveId } = await importAsProcess(async () => ({
-  ...(await import('#lib/links/external-ids')),
-  ...(await import('#lib/links/paginate')),
-  ...(await import('#lib/internal-id')),
+  ...(await import('#lib/operator/external-ids')),
+  ...(await import('#lib/operator/paginate')),
+  ...(await import('#lib/ids/resolve')),
   ...(await import('#lib/storage/database')),
 }));
 afterAll(closeDatabase);

@@ -5,11 +5,11 @@ import { fakeStorage } from '../model/fake-storage';
 
 const { database } = await startInProcess();
 const real = await importAsProcess(async () => ({
-  ...(await import('#lib/linking/links')),
-  ...(await import('#lib/links/rows')),
-  ...(await import('#lib/links/delete-link')),
-  ...(await import('#lib/links/pending-deletions')),
-  ...(await import('#lib/links/relink')),
+  ...(await import('#lib/ids/store')),
+  ...(await import('#lib/operator/rows')),
+  ...(await import('#lib/operator/delete-link')),
+  ...(await import('#lib/operator/pending-deletions')),
+  ...(await import('#lib/operator/relink')),
   ...(await import('#lib/base/sql-state')),
 }));
 const fake = fakeStorage(async (_name, statement) => statement());

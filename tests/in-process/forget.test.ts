@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { KINDS } from '#lib/linking/kinds';
+import { KINDS } from '#lib/ids/kinds';
 import { query } from '../harness/dependencies/database';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 
@@ -17,10 +17,10 @@ vi.mock('node:timers/promises', async (original) => {
 const { database, kv } = await startInProcess();
 
 const service = await importAsProcess(async () => ({
-  ...(await import('#lib/links/forget')),
-  ...(await import('#lib/linking/links')),
+  ...(await import('#lib/operator/forget')),
+  ...(await import('#lib/ids/store')),
   ...(await import('#lib/register')),
-  ...(await import('#lib/internal-id')),
+  ...(await import('#lib/ids/resolve')),
 }));
 
 /** First words of the cache commands and database statements, in the order of their arrival. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { KINDS, type Kind } from '#lib/linking/kinds';
+import { KINDS, type Kind } from '#lib/ids/kinds';
 import { openTransaction, pauseInserts } from '../harness/dependencies/row-lock';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { SIGNING_SECRET } from '../harness/keys';
@@ -19,12 +19,12 @@ const loadProcess = () =>
       ...(await import('#lib/base/log')),
       ...(await import('#lib/webhook')),
       ...(await import('#lib/register')),
-      ...(await import('#lib/linking/links')),
-      ...(await import('#lib/links/backfill')),
-      ...(await import('#lib/links/delete-link')),
-      ...(await import('#lib/links/forget')),
+      ...(await import('#lib/ids/store')),
+      ...(await import('#lib/operator/backfill')),
+      ...(await import('#lib/operator/delete-link')),
+      ...(await import('#lib/operator/forget')),
       ...(await import('#lib/guard')),
-      ...(await import('#lib/internal-id')),
+      ...(await import('#lib/ids/resolve')),
     };
     const withFields = async <T>(work: () => Promise<T>) => {
       const fields: Parameters<typeof service.withLogFields>[0] = {};

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { describeError } from '#lib/base/describe-error';
-import { KINDS } from '#lib/linking/kinds';
+import { KINDS } from '#lib/ids/kinds';
 import type { Telemetry } from '#lib/telemetry/port';
 import { CommandError } from '../../dev/kv/memory';
 import { DISK_FULL, importAsProcess, startInProcess } from '../harness/in-process';
@@ -14,7 +14,7 @@ const OTHER_ID = '019a0000-0000-7000-8000-000000000000';
 const loadProcess = () =>
   importAsProcess(async () => ({
     ...(await import('#lib/base/log')),
-    ...(await import('#lib/internal-id')),
+    ...(await import('#lib/ids/resolve')),
     ...(await import('#lib/guard')),
   }));
 let service: Awaited<ReturnType<typeof loadProcess>>;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { KINDS, type Kind } from '#lib/linking/kinds';
+import { KINDS, type Kind } from '#lib/ids/kinds';
 import { runLinksCommand, startLinksCommand } from '../vitest/run-links-command';
 
 // Tests of the commands for one user or organization, and of `due`. tests/in-process/forgotten.test.ts checks that a forgotten user

@@ -15,8 +15,8 @@ const {
   linkMany,
   registerByIdentityProviderUserId: register,
 } = await importAsProcess(async () => ({
-  ...(await import('#lib/linking/links')),
-  ...(await import('#lib/links/backfill')),
+  ...(await import('#lib/ids/store')),
+  ...(await import('#lib/operator/backfill')),
   ...(await import('#lib/register')),
 }));
 // A link is a row of the table `users`. It contains the identity provider's id and the service's id of one user.

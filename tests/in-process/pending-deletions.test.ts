@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { KINDS } from '#lib/linking/kinds';
+import { KINDS } from '#lib/ids/kinds';
 import { safeMessage } from '../../commands/command';
 import { waitUntil } from '../../dev/system/processes';
 import { importAsProcess, startInProcess } from '../harness/in-process';
@@ -27,10 +27,10 @@ vi.mock('#lib/storage/database', async (original) => {
 });
 
 const service = await importAsProcess(async () => ({
-  ...(await import('#lib/links/forget-due')),
-  ...(await import('#lib/links/pending-deletions')),
-  ...(await import('#lib/links/relink')),
-  ...(await import('#lib/linking/links')),
+  ...(await import('#lib/operator/forget-due')),
+  ...(await import('#lib/operator/pending-deletions')),
+  ...(await import('#lib/operator/relink')),
+  ...(await import('#lib/ids/store')),
   ...(await import('#lib/register')),
   ...(await import('#lib/webhook')),
   ...(await import('../../events/forget-deleted-user')),

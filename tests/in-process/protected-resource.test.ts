@@ -6,7 +6,7 @@ import { parseEnvironment, setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
 import { guardTenant } from '#lib/guard-tenant';
 import { json } from '#lib/http/route';
-import { forget } from '#lib/links/forget';
+import { forget } from '#lib/operator/forget';
 import { protectedResource } from '#lib/protected-resource';
 import { POST as register } from '../../app/auth/v1/register/route';
 import { GET as me } from '../../app/users/v1/me/route';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import { KINDS } from '#lib/linking/kinds';
-import type { ReconcileResult } from '#lib/links/reconcile';
+import { KINDS } from '#lib/ids/kinds';
+import type { ReconcileResult } from '#lib/operator/reconcile';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { stubProvider } from '../harness/provider-stub';
 
@@ -9,9 +9,9 @@ const provider = stubProvider();
 afterAll(() => provider.restore());
 
 const { deleteLink, insertLinks, reconcile } = await importAsProcess(async () => ({
-  ...(await import('#lib/links/reconcile')),
-  ...(await import('#lib/links/delete-link')),
-  ...(await import('#lib/linking/links')),
+  ...(await import('#lib/operator/reconcile')),
+  ...(await import('#lib/operator/delete-link')),
+  ...(await import('#lib/ids/store')),
 }));
 
 // A linked user has a row in `users`, a linked organization one in `tenants`. A forgotten one had a row, which an operator has

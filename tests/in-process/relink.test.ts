@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
-import { KINDS } from '#lib/linking/kinds';
-import type { MapLine } from '#lib/links/relink-map';
+import { KINDS } from '#lib/ids/kinds';
+import type { MapLine } from '#lib/operator/relink-map';
 import { cacheKey } from '../harness/dependencies/kv';
 import { lockRow, openTransaction, pauseInserts } from '../harness/dependencies/row-lock';
 import { importAsProcess, startInProcess } from '../harness/in-process';
@@ -17,11 +17,11 @@ const { pool } = database;
 const loadProcess = () =>
   importAsProcess(async () => ({
     ...(await import('#lib/register')),
-    ...(await import('#lib/internal-id')),
-    ...(await import('#lib/linking/links')),
-    ...(await import('#lib/links/relink')),
-    ...(await import('#lib/links/delete-link')),
-    ...(await import('#lib/links/forget')),
+    ...(await import('#lib/ids/resolve')),
+    ...(await import('#lib/ids/store')),
+    ...(await import('#lib/operator/relink')),
+    ...(await import('#lib/operator/delete-link')),
+    ...(await import('#lib/operator/forget')),
     ...(await import('#lib/storage/database')),
   }));
 const one = await loadProcess();

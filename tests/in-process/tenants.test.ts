@@ -19,11 +19,11 @@ const loadProcess = () =>
   importAsProcess(async () => ({
     ...(await import('#lib/base/log')),
     ...(await import('#lib/guard-tenant')),
-    ...(await import('#lib/linking/id-cache')),
-    ...(await import('#lib/links/external-ids')),
-    ...(await import('#lib/links/forget')),
-    ...(await import('#lib/links/forget-due')),
-    ...(await import('#lib/links/relink')),
+    ...(await import('#lib/ids/cache')),
+    ...(await import('#lib/operator/external-ids')),
+    ...(await import('#lib/operator/forget')),
+    ...(await import('#lib/operator/forget-due')),
+    ...(await import('#lib/operator/relink')),
     ...(await import('../../events/forget-deleted-organization')),
   }));
 const [one, other] = [await loadProcess(), await loadProcess()];

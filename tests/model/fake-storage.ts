@@ -1,5 +1,5 @@
-import type { Kind } from '#lib/linking/links';
-import type { Link } from '#lib/links/rows';
+import type { Kind } from '#lib/ids/kinds';
+import type { Link } from '#lib/operator/rows';
 
 interface Row {
   readonly userId: string;
@@ -52,7 +52,7 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
   }
 
   return {
-    /** lib/linking/links.ts */
+    /** lib/ids/store.ts */
     links: {
       internalIdsOf: (_kind: Kind, [id = '']: readonly string[]) =>
         schedule('find', () => {
@@ -63,9 +63,9 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
       insertLink: (_kind: Kind, id: string) => schedule('insert', () => insert(id)[0]),
       isForgotten: (_kind: Kind, id: string) => schedule('find forgotten', () => forgotten.has(id)),
     },
-    /** lib/links/rows.ts */
+    /** lib/operator/rows.ts */
     rows: { findLinks: (_kind: Kind, id: string) => schedule('find links', () => linksOf(id)) },
-    /** lib/links/delete-link.ts */
+    /** lib/operator/delete-link.ts */
     deletion: {
       deleteLink: (_kind: Kind, id: string, _days: number) => schedule('delete', () => remove(id)),
     },
@@ -78,12 +78,12 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
           for (const key of keys) cached.delete(key);
         }),
     },
-    /** Returns true if lib/links/relink.ts would change the id of a user from `from` to `to`. */
+    /** Returns true if lib/operator/relink.ts would change the id of a user from `from` to `to`. */
     canMove(from: string, to: string): boolean {
       const [row, other] = [findRow(from), findRow(to)];
       return row?.present === from && !forgotten.has(to) && (other === undefined || other === row);
     },
-    /** Gives a user a new id, as the transaction of lib/links/relink.ts does. The old id becomes a previous id. */
+    /** Gives a user a new id, as the transaction of lib/operator/relink.ts does. The old id becomes a previous id. */
     move(from: string, to: string): void {
       const row = findRow(from);
       if (row === undefined) return;

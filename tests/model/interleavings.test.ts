@@ -26,16 +26,16 @@ const storage = fakeStorage(schedule);
 /** Internal ids that calls are about to write to the cache. */
 const writes: string[] = [];
 
-vi.mock('#lib/linking/links', async (original) => ({
-  ...(await original<typeof import('#lib/linking/links')>()),
+vi.mock('#lib/ids/store', async (original) => ({
+  ...(await original<typeof import('#lib/ids/store')>()),
   ...storage.links,
 }));
-vi.mock('#lib/links/rows', async (original) => ({
-  ...(await original<typeof import('#lib/links/rows')>()),
+vi.mock('#lib/operator/rows', async (original) => ({
+  ...(await original<typeof import('#lib/operator/rows')>()),
   ...storage.rows,
 }));
-vi.mock('#lib/links/delete-link', () => storage.deletion);
-vi.mock('#lib/links/pending-deletions', () => ({ finishDeletions: async () => undefined }));
+vi.mock('#lib/operator/delete-link', () => storage.deletion);
+vi.mock('#lib/operator/pending-deletions', () => ({ finishDeletions: async () => undefined }));
 vi.mock('#lib/storage/kv', () => ({
   withKv: (command: (kv: object) => unknown) =>
     command({
@@ -64,9 +64,9 @@ type Result = Promise<{ readonly userId: string; readonly created: boolean } | u
 
 async function loadProcess() {
   vi.resetModules();
-  const { resolveId } = await import('#lib/internal-id');
+  const { resolveId } = await import('#lib/ids/resolve');
   const { registerByIdentityProviderUserId } = await import('#lib/register');
-  const { forget } = await import('#lib/links/forget');
+  const { forget } = await import('#lib/operator/forget');
   const guard = async (id: string): Result => {
     const resolved = await resolveId('user', id, undefined);
     return resolved && { userId: resolved.id, created: resolved.caller === 'created' };

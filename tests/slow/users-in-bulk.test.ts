@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Emulator, User } from 'clerk-emulator';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { KINDS } from '#lib/linking/kinds';
+import { KINDS } from '#lib/ids/kinds';
 import { startCommand } from '../harness/commands';
 import { createTestDatabase, type TestDatabase } from '../harness/dependencies/database';
 import { lockInserts, type RowLock } from '../harness/dependencies/row-lock';

@@ -2,7 +2,7 @@ import { createClerkClient } from '@clerk/backend';
 import { describe, expect, test, vi } from 'vitest';
 import { createAuthenticationAdapter } from '#lib/authentication/adapter';
 import { authenticateRequest } from '#lib/authentication/authenticate-request';
-import { resolveId } from '#lib/internal-id';
+import { resolveId } from '#lib/ids/resolve';
 import { startProvider } from '../harness/identity-provider';
 import { PUBLISHABLE_KEY, SECRET_KEY } from '../harness/keys';
 import { bearer, now, tokenFor } from '../harness/requests';
@@ -13,7 +13,7 @@ vi.mock('@clerk/backend', { spy: true });
 const url = 'https://app.example.com/any';
 const keys = { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY };
 const idp = stopAfterAll(await startProvider());
-vi.mock('#lib/internal-id', () => ({
+vi.mock('#lib/ids/resolve', () => ({
   resolveId: vi.fn(async (_kind: string, id: string) => ({ id: `internal-${id}`, cache: 'hit' })),
 }));
 

@@ -6,10 +6,10 @@ import { guard } from '#lib/guard';
 import { guardTenant } from '#lib/guard-tenant';
 import { json, type RouteHandler } from '#lib/http/route';
 import { PAGE_PATH, signVerdict, VERDICT, type Verdict } from '#lib/idp/verdict';
-import { resolveId } from '#lib/internal-id';
+import { resolveId } from '#lib/ids/resolve';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
-vi.mock('#lib/internal-id', () => ({ readId: vi.fn(), resolveId: vi.fn() }));
+vi.mock('#lib/ids/resolve', () => ({ readId: vi.fn(), resolveId: vi.fn() }));
 for (const level of ['debug', 'info', 'error'] as const) vi.spyOn(log, level).mockReturnValue();
 
 const routeContext = { params: Promise.resolve({ thingId: '42' }) };

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { parseMap } from '#lib/links/relink-map';
+import { parseMap } from '#lib/operator/relink-map';
 
 // A map is a CSV file that lists the old and the new id of each user that moves to another instance of the identity provider.
 const parse = (text: string) => parseMap(Readable.from([text]), ['old', 'new']);

@@ -1,6 +1,6 @@
 import { NextRequest } from 'next/server';
 import { expect, test } from 'vitest';
-import { rejectedActionStatus } from '#lib/http/server-action';
+import { rejectedActionStatus } from '#lib/next/server-action';
 
 const ID = '7f'.repeat(20);
 const HOST = 'app.example:8443';

@@ -7,7 +7,7 @@ import { BUILD_TIME_VALUES } from '../harness/build';
 
 const request = vi.hoisted(() => ({ headers: new Headers() }));
 vi.mock('next/headers', () => ({ headers: async () => request.headers }));
-vi.mock('#lib/internal-id', () => ({
+vi.mock('#lib/ids/resolve', () => ({
   readId: vi.fn(),
   async resolveId(kind: string, id: string, issuedAt?: number) {
     if (kind === 'user' ? issuedAt !== 7 : id === 'org_forgotten') return undefined;

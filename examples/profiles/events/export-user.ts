@@ -1,4 +1,4 @@
-import type { ExportUser } from '#lib/links/export';
+import type { ExportUser } from '#lib/operator/export';
 import { findProfile } from '#lib/tables/profiles';
 
 /** Returns the profile of a user for `npm run users -- export`. */

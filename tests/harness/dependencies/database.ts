@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Client, escapeIdentifier, Pool } from 'pg';
-import { KINDS, type Kind } from '#lib/linking/kinds';
+import { KINDS, type Kind } from '#lib/ids/kinds';
 import { waitUntil } from '../../../dev/system/processes';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy';
 

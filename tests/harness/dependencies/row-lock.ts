@@ -1,4 +1,4 @@
-import { KINDS, type Kind } from '#lib/linking/kinds';
+import { KINDS, type Kind } from '#lib/ids/kinds';
 import { waitUntil } from '../../../dev/system/processes';
 import type { DatabaseAccess } from './database';
 

@@ -35,7 +35,7 @@ const loadRoutes = () =>
   }));
 const routes = await loadRoutes();
 const { backfill, closeDatabase } = await importAsProcess(async () => ({
-  ...(await import('#lib/links/backfill')),
+  ...(await import('#lib/operator/backfill')),
   ...(await import('#lib/storage/database')),
 }));
 

@@ -22,7 +22,7 @@ const {
   ...(await import('#events')),
   ...(await import('../../events/export-user')),
   ...(await import('../../app/profile/page')),
-  ...(await import('#lib/links/backfill')),
+  ...(await import('#lib/operator/backfill')),
   ...(await import('#lib/storage/database')),
 }));
 

@@ -1,5 +1,5 @@
 import { cronRoute } from '#lib/http/cron';
-import { backfill } from '#lib/links/backfill';
+import { backfill } from '#lib/operator/backfill';
 
 const TWO_DAYS_MS = 172_800_000;
 

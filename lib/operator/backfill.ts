@@ -1,7 +1,7 @@
 import { IdentityProviderUserId } from '../api/schemas';
 import { retryOnConflict } from '../base/conflict';
 import { type RetryOptions, retry } from '../base/retry';
-import { insertLinks, internalIdsOf } from '../linking/links';
+import { insertLinks, internalIdsOf } from '../ids/store';
 import type { EventHandlers } from '../webhook';
 import { providerUsers } from './paginate';
 import { createReplay } from './replay';
@@ -47,7 +47,7 @@ export async function linkMany(
 /**
  * Links the unlinked users of the identity provider, except forgotten users and users whose ids the service does not accept.
  * Yields the results of each page of users, after the rows of this page are committed and `replay` got its users. A backfill may
- * run during live traffic, and may be repeated: it does not link a user twice (lib/linking/links.ts).
+ * run during live traffic, and may be repeated: it does not link a user twice (lib/ids/store.ts).
  *
  * Throws if the provider or the database rejects a request, or fails for longer than `retryOptions.seconds`.
  */

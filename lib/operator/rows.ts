@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
-import { KINDS, type Kind } from '../linking/kinds';
-import { forgottenUntil, internalIdsOf } from '../linking/links';
+import { KINDS, type Kind } from '../ids/kinds';
+import { forgottenUntil, internalIdsOf } from '../ids/store';
 import { database, raw, sql } from '../storage/database';
 
 /**

@@ -1,6 +1,6 @@
 import { type RetryOptions, retry } from '../base/retry';
 import { listById } from '../idp/backend-api';
-import type { Kind } from '../linking/kinds';
+import type { Kind } from '../ids/kinds';
 import { deleteIfDue } from './delete-link';
 import { completeDeletion, type ForgetResult, uncacheAll } from './forget';
 import { cancelDeletion, type DueDeletion, dueDeletions } from './pending-deletions';
@@ -19,7 +19,7 @@ export interface ForgetDueStep extends DueDeletion {
 const BATCH_SIZE = 20;
 
 /**
- * Forgets all users or organizations whose deletion is due (lib/links/pending-deletions.ts) for `days` days, completes the deletions
+ * Forgets all users or organizations whose deletion is due (lib/operator/pending-deletions.ts) for `days` days, completes the deletions
  * that an earlier run has left unfinished, and yields a result for each. The transaction that deletes a row also ends its pending
  * deletion. `restored` ends it when the caller requests the next result. A later run repeats or completes all others.
  *

@@ -3,7 +3,7 @@ import { environment } from '../base/env';
 import { withSpan } from '../base/log';
 import { TransientError } from '../base/transient-error';
 import { withKv } from '../storage/kv';
-import type { Kind } from './links';
+import type { Kind } from './kinds';
 
 const cacheKey = (kind: Kind, providerId: string) => `auth:${kind}-id-by-idp:${providerId}`;
 
@@ -12,7 +12,7 @@ const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;
 
 /** Value in place of an id that no lookup in flight may cache. */
 const BLOCKED = '-';
-/** Time after which no lookup is in flight that began before (lib/links/forget.ts explains it). The rest allows for clocks. */
+/** Time after which no lookup is in flight that began before (lib/operator/forget.ts explains it). The rest allows for clocks. */
 const BLOCK_SECONDS = 60;
 
 /** Result of a cache read. After an `error`, a request should not wait for the cache again (up to 500 ms). */

@@ -1,10 +1,10 @@
 import * as z from 'zod/mini';
-import { KINDS, type Kind } from '../linking/kinds';
+import { KINDS, type Kind } from '../ids/kinds';
 import { database, raw, type Transaction } from '../storage/database';
 import { Time } from './rows';
 
 /**
- * Schedules the deletion of a user or an organization, which lib/links/forget-due.ts runs after `hours` hours. A later call for the
+ * Schedules the deletion of a user or an organization, which lib/operator/forget-due.ts runs after `hours` hours. A later call for the
  * same id restarts this period. Does not check that the id is linked.
  *
  * A late `user.created` event can still link a user. From the commit on, no request gets the tenant of an organization from the

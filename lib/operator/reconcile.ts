@@ -1,6 +1,6 @@
 import { type RetryOptions, retry } from '../base/retry';
 import { listById } from '../idp/backend-api';
-import type { Kind } from '../linking/kinds';
+import type { Kind } from '../ids/kinds';
 import { providerOrganizations, providerUsers } from './paginate';
 import type { UserResult } from './result';
 import { allIdsOf, type Link, linksAfter, lookUp } from './rows';

@@ -1,7 +1,7 @@
-import { singleFlight } from './base/single-flight';
-import { type CacheResult, cacheId, readCachedId } from './linking/id-cache';
-import type { Kind } from './linking/links';
-import { type Registration, register } from './register';
+import { singleFlight } from '../base/single-flight';
+import { type Registration, register } from '../register';
+import { type CacheResult, cacheId, readCachedId } from './cache';
+import type { Kind } from './kinds';
 
 /** An internal id, and the log fields of its lookup (lib/telemetry/port.ts). */
 export interface Resolved {

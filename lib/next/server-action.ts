@@ -1,5 +1,5 @@
 import type { NextRequest } from 'next/server';
-import { withoutDefaultPort } from './address';
+import { withoutDefaultPort } from '../http/address';
 
 /** The format of a server action's id in Next.js. */
 const ACTION_ID = /^[0-9a-f]{40,64}$/;

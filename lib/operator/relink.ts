@@ -3,8 +3,8 @@ import * as z from 'zod/mini';
 import { retryOnConflict } from '../base/conflict';
 import { type RetryOptions, retry } from '../base/retry';
 import { TransientError } from '../base/transient-error';
-import { uncache } from '../linking/id-cache';
-import { KINDS, type Kind } from '../linking/kinds';
+import { uncache } from '../ids/cache';
+import { KINDS, type Kind } from '../ids/kinds';
 import { database, raw, type Transaction } from '../storage/database';
 import { deleteForgotten, TRANSACTION } from './delete-link';
 import { type CheckedMap, type Collision, type MapLine, REMEDIES, repeatedIds } from './relink-map';
@@ -74,7 +74,7 @@ export const collisionOf = ({ kind, ...line }: Collision): RelinkResult => ({
 
 /**
  * Returns the states of the lines. The SQL function `forgotten_until` takes a shared advisory lock for each id until the
- * transaction ends, and a deletion (lib/links/forget.ts) takes the exclusive one. The first statement therefore waits for the
+ * transaction ends, and a deletion (lib/operator/forget.ts) takes the exclusive one. The first statement therefore waits for the
  * deletion of these users in flight, and the second statement sees the result. A later deletion waits for this transaction.
  */
 async function statesOf(transaction: Transaction, kind: Kind, lines: readonly MapLine[]) {

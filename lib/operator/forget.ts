@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { retry } from '../base/retry';
-import { uncache } from '../linking/id-cache';
-import { internalIdsOf, type Kind } from '../linking/links';
+import { uncache } from '../ids/cache';
+import type { Kind } from '../ids/kinds';
+import { internalIdsOf } from '../ids/store';
 import { database } from '../storage/database';
 import { deleteLink } from './delete-link';
 import { finishDeletions } from './pending-deletions';
@@ -52,7 +53,7 @@ export async function completeDeletion(
 /**
  * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. If the result is `forgotten`, there is no row
  * and no cached id under any id of the user. For `days` days, only a session token that was issued after the deletion links the
- * user again (lib/linking/links.ts).
+ * user again (lib/ids/store.ts).
  *
  * Deletes the cache entries before the row, so that a user without requests never has a cached id without a row, and again after
  * the row and after a pause, because a request that read the row earlier can cache the id until the pause ends. Until then,

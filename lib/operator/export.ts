@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { TransientError } from '../base/transient-error';
-import { readCachedId } from '../linking/id-cache';
-import { forgottenUntil } from '../linking/links';
+import { readCachedId } from '../ids/cache';
+import { forgottenUntil } from '../ids/store';
 import { database } from '../storage/database';
 import { deletionDueAt } from './pending-deletions';
 import { allIdsOf, type Link, Time } from './rows';

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { retryOnConflict } from '../base/conflict';
-import { KINDS, type Kind } from '../linking/kinds';
+import { KINDS, type Kind } from '../ids/kinds';
 import { database, raw, type Transaction } from '../storage/database';
 import { cancelDeletion, unfinishedIds } from './pending-deletions';
 
@@ -68,7 +68,7 @@ async function deleteRow(
 ): Promise<string[]> {
   for (const id of providerIds) await storeForgotten(transaction, kind, id, days);
   await deleteExpired(transaction);
-  // The provider may still have the internal id of a user as an `external_id` (lib/links/external-ids.ts).
+  // The provider may still have the internal id of a user as an `external_id` (lib/operator/external-ids.ts).
   if (kind === 'user' && internalId !== null) await storeForgotten(transaction, kind, internalId, days);
   await transaction.$executeRaw`DELETE FROM public.${raw(KINDS[kind].table)} WHERE id = ${internalId}::uuid`;
   await transaction.$executeRaw`
@@ -90,7 +90,7 @@ const inTransaction = <T>(work: (transaction: Transaction) => Promise<T>): Promi
 /**
  * Deletes the row of a user or tenant, if there is one, its pending deletions, and the rows that refer to it by ON DELETE CASCADE. In
  * the same transaction, stores for each of its ids, also the internal one of a user, that it is forgotten for `days` days
- * (lib/linking/links.ts). Returns its ids, and those of earlier deletions that are not finished (`finishDeletions`).
+ * (lib/ids/store.ts). Returns its ids, and those of earlier deletions that are not finished (`finishDeletions`).
  */
 export const deleteLink = (kind: Kind, providerId: string, days: number): Promise<string[]> =>
   inTransaction(async (transaction) => {
