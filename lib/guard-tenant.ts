@@ -1,7 +1,7 @@
 import type { AuthenticatedContext } from './api/schemas';
-import { addLogFields } from './base/log';
 import { type GuardedHandler, guardBy, resolveUser, type Verdict } from './guard';
 import { HttpError } from './http/error';
+import { addLogFields } from './http/request-log';
 import type { RouteContext, RouteHandler } from './http/route';
 import { readId, resolveId } from './ids/resolve';
 

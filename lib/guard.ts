@@ -1,10 +1,11 @@
 import type { NextRequest } from 'next/server';
 import type { AuthenticatedContext } from './api/schemas';
-import { addLogFields, withSpan } from './base/log';
 import { HttpError } from './http/error';
+import { addLogFields } from './http/request-log';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
 import { ensureCsrfCheck, readVerdict } from './idp/verdict';
 import { resolveId } from './ids/resolve';
+import { withSpan } from './telemetry/current';
 
 export type Verdict = Awaited<ReturnType<typeof readVerdict>>;
 

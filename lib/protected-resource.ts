@@ -1,10 +1,10 @@
-import type { Actor } from './api/input';
 import type { AuthenticatedContext } from './api/schemas';
 import { environment } from './base/env';
-import { addLogFields } from './base/log';
 import { type GuardedHandler, guardBy, resolveUser, type Verdict } from './guard';
 import { HttpError } from './http/error';
+import { addLogFields } from './http/request-log';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
+import type { Actor } from './idp/claims';
 import { extractCredential } from './idp/credential';
 
 /** The authenticated user of a request, and who acts for the user: an OAuth client, a person or an agent. */

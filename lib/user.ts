@@ -1,10 +1,10 @@
 import { headers } from 'next/headers';
 import { cache } from 'react';
-import type { Actor } from './api/input';
 import type { AuthenticatedContext } from './api/schemas';
-import { logUserLookup } from './base/log';
 import { resolveUser } from './guard';
 import { resolveTenant, type TenantContext } from './guard-tenant';
+import { logUserLookup } from './http/request-log';
+import type { Actor } from './idp/claims';
 import { redirectToSignIn } from './idp/sign-in';
 import { readVerdict } from './idp/verdict';
 

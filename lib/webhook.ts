@@ -1,10 +1,11 @@
 import { Webhook } from 'svix';
-import { isIdentityProviderUserId } from './api/input';
+import { isIdentityProviderUserId } from './api/identifier';
 import type { Acknowledgment } from './api/schemas';
-import { addLogFields, withSpan } from './base/log';
 import { limitBody, parseJson } from './http/body';
 import { HttpError } from './http/error';
+import { addLogFields } from './http/request-log';
 import { outcomeOf, registerByIdentityProviderUserId } from './register';
+import { withSpan } from './telemetry/current';
 
 /** Message of the 400 for every signature error. It does not state which check failed. */
 export const INVALID_SIGNATURE = 'Invalid webhook signature';

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { isIdentityProviderUserId } from '#lib/api/input';
+import { isIdentityProviderUserId } from '#lib/api/identifier';
 import { KINDS, type Kind } from '#lib/ids/kinds';
 import { createProgram, type ExitCode } from '../command';
 import { forgetAllDue, forgetOne, rememberOne } from './deletion';

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { MAX_ID_LENGTH, UUID } from './input';
+import { MAX_ID_LENGTH, UUID } from './identifier';
 import { text } from './text';
 
 /*
@@ -13,8 +13,11 @@ export const IdentityProviderUserId = text('identityProviderUserId', MAX_ID_LENG
 /** An internal user id. */
 export const InternalUserId = z.string().check(z.regex(UUID));
 
-/** Body of `POST /auth/v1/register` in the API documentation. Routes parse it with the schema in lib/api/input.ts. */
-export const RegisterUserRequest = z.object({ identityProviderUserId: IdentityProviderUserId });
+/** Body of `POST /auth/v1/register` (docs/contract.md, 2.3). Ignores unknown fields, and does not change the id. */
+export const RegisterUserRequest = z.object(
+  { identityProviderUserId: IdentityProviderUserId },
+  { error: 'The request body must be a JSON object' },
+);
 
 /** The link of an identity-provider user to an internal user (docs/contract.md, 4.1). `POST /auth/v1/register` returns it. */
 export const UserLink = z.object({

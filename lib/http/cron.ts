@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { addLogFields } from '../base/log';
 import { HttpError } from './error';
+import { addLogFields } from './request-log';
 import { json, type RouteContext, type RouteHandler, route } from './route';
 
 const digest = (text: string) => createHash('sha256').update(text).digest();

@@ -1,5 +1,7 @@
 import { describeError } from '../base/describe-error';
-import { log, requestIdOf, telemetry } from '../base/log';
+import { log } from '../base/log';
+import { telemetry } from '../telemetry/current';
+import { requestIdOf } from './request-log';
 
 /** Messages of the responses to requests that reach no route. */
 const REJECTIONS = {

@@ -1,8 +1,9 @@
 import { verifyToken } from '@clerk/backend';
 import * as z from 'zod/mini';
-import { isIdentityProviderUserId, parseActor } from '../api/input';
+import { isIdentityProviderUserId } from '../api/identifier';
 import { environment } from '../base/env';
 import { parseJson } from '../http/body';
+import { parseActor } from './claims';
 import { rejectedVerdict, type Verdict } from './verdict';
 
 /** Types in the header of an access token (RFC 9068, 2.1). */

@@ -1,9 +1,10 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod/mini';
-import { isIdentityProviderUserId, parseActor, parseOrganization } from '../api/input';
+import { isIdentityProviderUserId } from '../api/identifier';
 import { describeError } from '../base/describe-error';
 import { environment } from '../base/env';
 import { rateLimitedWarning } from '../base/log';
+import { parseActor, parseOrganization } from './claims';
 import { WITHOUT_KEYS } from './credential';
 
 const Actor = z.object({ id: z.string(), type: z.exactOptional(z.string()) });

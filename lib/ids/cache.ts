@@ -1,8 +1,8 @@
-import { UUID } from '../api/input';
+import { UUID } from '../api/identifier';
 import { environment } from '../base/env';
-import { withSpan } from '../base/log';
 import { TransientError } from '../base/transient-error';
 import { withKv } from '../storage/kv';
+import { withSpan } from '../telemetry/current';
 import type { Kind } from './kinds';
 
 const cacheKey = (kind: Kind, providerId: string) => `auth:${kind}-id-by-idp:${providerId}`;

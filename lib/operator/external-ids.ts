@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { isIdentityProviderUserId } from '../api/input';
+import { isIdentityProviderUserId } from '../api/identifier';
 import { InternalUserId } from '../api/schemas';
 import { retryOnConflict } from '../base/conflict';
 import { type RetryOptions, retry } from '../base/retry';

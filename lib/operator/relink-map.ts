@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { CsvError, parse } from 'csv-parse';
-import { isIdentityProviderUserId } from '../api/input';
+import { isIdentityProviderUserId } from '../api/identifier';
 import type { RetryOptions } from '../base/retry';
 import { providerUsers } from './paginate';
 

@@ -3,8 +3,9 @@ import { ConsecutiveBreaker, circuitBreaker, handleAll } from 'cockatiel';
 import { Pool } from 'undici';
 import { describeError } from '../base/describe-error';
 import { kvAddress } from '../base/env';
-import { log, telemetry } from '../base/log';
+import { log } from '../base/log';
 import { processState } from '../base/process-state';
+import { telemetry } from '../telemetry/current';
 
 /** Time limit of one call to the store. A request with a session makes at most two calls. */
 const TIMEOUT_MS = 500;

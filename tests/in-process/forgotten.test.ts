@@ -17,6 +17,7 @@ const loadProcess = () =>
   importAsProcess(async () => {
     const service = {
       ...(await import('#lib/base/log')),
+      ...(await import('#lib/http/request-log')),
       ...(await import('#lib/webhook')),
       ...(await import('#lib/register')),
       ...(await import('#lib/ids/store')),

@@ -13,7 +13,7 @@ const OTHER_ID = '019a0000-0000-7000-8000-000000000000';
 /** Loads the modules of the service again, as a separate process would. */
 const loadProcess = () =>
   importAsProcess(async () => ({
-    ...(await import('#lib/base/log')),
+    ...(await import('#lib/telemetry/current')),
     ...(await import('#lib/ids/resolve')),
     ...(await import('#lib/guard')),
   }));

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { RegisterUserRequest } from '#lib/api/input';
+import { RegisterUserRequest } from '#lib/api/schemas';
 import { limitBody, readJson } from '#lib/http/body';
 
 const sent = (body: string | Uint8Array<ArrayBuffer>) =>

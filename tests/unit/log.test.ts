@@ -2,15 +2,10 @@ import pino from 'pino';
 import { expect, test, vi } from 'vitest';
 import { describeError } from '#lib/base/describe-error';
 import { InvalidEnvironmentError } from '#lib/base/env';
-import {
-  addLogFields,
-  enableTelemetry,
-  log,
-  type RequestLogFields,
-  rateLimitedWarning,
-  requestIdOf,
-  withLogFields,
-} from '#lib/base/log';
+import { log, rateLimitedWarning } from '#lib/base/log';
+import { addLogFields, requestIdOf, withLogFields } from '#lib/http/request-log';
+import { enableTelemetry } from '#lib/telemetry/current';
+import type { RequestLogFields } from '#lib/telemetry/port';
 
 // describeError() returns the fields of an error for the log. It omits texts that may contain personal data or keys.
 test('The log has the name, the code, the message and up to six stack frames of an error', () => {

@@ -1,6 +1,7 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/base/env';
-import { log, withLogFields } from '#lib/base/log';
+import { log } from '#lib/base/log';
+import { withLogFields } from '#lib/http/request-log';
 import { PAGE_PATH, signVerdict, VERDICT } from '#lib/idp/verdict';
 import { getActor, getTenant, getUser, requireUser } from '#lib/user';
 import { BUILD_TIME_VALUES } from '../harness/build';

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { enableTelemetry, withLogFields } from '#lib/base/log';
+import { withLogFields } from '#lib/http/request-log';
 import { registerByIdentityProviderUserId } from '#lib/register';
+import { enableTelemetry } from '#lib/telemetry/current';
 import type { Telemetry } from '#lib/telemetry/port';
 import { limitWebhookBody, receiveWebhook } from '#lib/webhook';
 import { signatureHeaders, userCreated, type WebhookSigning } from '../harness/requests';

@@ -1,8 +1,8 @@
-import { RegisterUserRequest } from '#lib/api/input';
-import { addLogFields } from '#lib/base/log';
+import { RegisterUserRequest } from '#lib/api/schemas';
 import { guard } from '#lib/guard';
 import { readJson } from '#lib/http/body';
 import { HttpError } from '#lib/http/error';
+import { addLogFields } from '#lib/http/request-log';
 import { json } from '#lib/http/route';
 import { outcomeOf, registerByIdentityProviderUserId } from '#lib/register';
 

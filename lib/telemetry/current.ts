@@ -1,0 +1,21 @@
+import { processState } from '../base/process-state';
+import type { SpanOutcomes, Telemetry } from './port';
+
+const state = processState('telemetry', (): { current?: Telemetry } => ({}));
+
+/** Returns the telemetry of this process, or undefined if it is disabled. */
+export const telemetry = (): Telemetry | undefined => state.current;
+
+/** Enables telemetry in all bundles of this process. Log lines then contain the ids of the current span if it is sampled. */
+export function enableTelemetry(enabled: Telemetry): void {
+  state.current = enabled;
+}
+
+/** Runs `work` in a span that records the outcome. If telemetry is disabled, runs `work` without a span. */
+export function withSpan<S extends keyof SpanOutcomes, T>(
+  name: S,
+  work: () => Promise<T>,
+  outcomeOf: (result: T) => SpanOutcomes[S],
+): Promise<T> {
+  return state.current ? state.current.withSpan(name, work, outcomeOf) : work();
+}
