@@ -1,6 +1,7 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import type { NextConfig } from 'next';
 import { PHASE_PRODUCTION_BUILD } from 'next/constants.js';
+import { listAppFiles } from './lib/next/app-files.ts';
 
 // A build inlines these variables, and a variable of another project could make the provider's SDK reject every request. The
 // service sets the ones that it needs when it starts (lib/idp/sdk-environment.ts).
@@ -17,37 +18,6 @@ const securityHeaders = {
   // Browsers ignore this header over http.
   'strict-transport-security': 'max-age=31536000',
 };
-
-/** Kinds of folder names. Next.js tries them in this order at each segment of a path. */
-const SEGMENTS = [
-  { start: /^[^[]/, pattern: (name: string) => `/${name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}` },
-  { start: /^\[[^[.]/, pattern: () => '/([^/]+)' },
-  { start: /^\[\.\.\./, pattern: () => '/(.+)' },
-  { start: /^\[\[/, pattern: () => '(?:/.+)?' },
-];
-
-/** Lists the pages and routes of app/ as `page <pattern of the path>`, in the order in which Next.js tries them. */
-function appFiles(): string {
-  const files = readdirSync('app', { recursive: true, encoding: 'utf8' });
-  return files
-    .flatMap((file) => {
-      const [, folder, kind] = /^(.*)\/(page|route)\.[jt]sx?$/.exec(`/${file.replaceAll('\\', '/')}`) ?? [];
-      // A folder `_name` is private.
-      if (folder === undefined || folder.includes('/_')) return [];
-      // Groups `(name)` and slots `@name` are not part of the path. Next.js decodes the names of the other folders.
-      const names = folder.split('/').filter((name) => !/^(?:\(.*\)|@.*|)$/.test(name));
-      const segments = names.map(decodeURIComponent).map((name) => {
-        const rank = SEGMENTS.findIndex(({ start }) => start.test(name));
-        return { rank, pattern: SEGMENTS[rank]?.pattern(name) };
-      });
-      const join = (key: 'rank' | 'pattern') => segments.map((segment) => segment[key]).join('');
-      const line = `${kind} ${join('pattern')}`;
-      return [{ line, order: `${join('rank')} ${line}` }];
-    })
-    .sort((one, other) => (one.order < other.order ? -1 : 1))
-    .map(({ line }) => line)
-    .join('\n');
-}
 
 const config: NextConfig = {
   // `next dev` serves its scripts only to pages of these hosts and of localhost.
@@ -101,6 +71,6 @@ export default function configure(phase: string): NextConfig {
       'A build for deployment must not find .env.local, because the deployment would contain its values. Remove the file.',
     );
   }
-  // A build inlines the list into lib/http/address.ts. `next dev` needs a restart to see a new file.
-  return { ...config, env: { APP_FILES: appFiles() } };
+  // A build inlines the list into lib/next/paths.ts.
+  return { ...config, env: { APP_FILES: listAppFiles() } };
 }

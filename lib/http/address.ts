@@ -1,15 +1,5 @@
+import { appFileOf, isAlias } from '../next/paths';
 import type { RejectionStatus } from './rejection';
-
-/** The pages and routes of app/, in the order in which Next.js tries them. next.config.ts sets the variable in a build. */
-const FILES = (process.env['APP_FILES'] ?? '')
-  .split('\n')
-  .filter(Boolean)
-  .map((line) => {
-    const [kind, pattern] = line.split(/ (.*)/);
-    return { isRoute: kind === 'route', path: new RegExp(`^${pattern}/?$`, 's') };
-  });
-
-const fileOf = (decodedPath: string) => FILES.find(({ path }) => path.test(decodedPath));
 
 /**
  * Paths without a file that belong to the API: a version segment, as in `/users/v1/me`, the health checks, the OpenAPI document
@@ -23,22 +13,9 @@ const API = /^(?!\/__clerk\/).*\/v\d+(?:\/|$)|^\/(?:health|\.well-known)\/|^\/op
  */
 export function isApi(pathname: string): boolean {
   const decoded = decodeURIComponent(pathname);
-  return fileOf(decoded)?.isRoute ?? API.test(decoded);
+  return appFileOf(decoded)?.isRoute ?? API.test(decoded);
 }
 
-/** Paths that Next.js would serve as another spelling of a route. */
-const ALIASES = [
-  /\.rsc$/,
-  /\.segments\//,
-  // Dot segments, also encoded.
-  /\/(?:\.|%2e){1,2}(?:\/|$)/i,
-  /\/\//,
-  /[\\#]/,
-  // Encoded letters, digits and `-._~`, which need no encoding, and encoded slashes and backslashes.
-  /%(?:[46][1-9a-f]|[57][\da]|3\d|2[def]|5[cf]|7e)/i,
-];
-/** Internal paths of Next.js, unless app/ has a file for the path. */
-const INTERNAL = /^\/_(?!next\/static\/|_clerk\/)/;
 const MAX_PARAMETERS = 100;
 const MAX_BODY_BYTES = 1024 * 1024;
 
@@ -58,8 +35,7 @@ export const withoutDefaultPort = (host: string): string => host.replace(/:(?:80
 function isAddress(pathname: string): boolean {
   try {
     const decoded = decodeURIComponent(pathname);
-    if (!decoded.startsWith('/') || ALIASES.some((alias) => alias.test(pathname))) return false;
-    if (INTERNAL.test(pathname) && fileOf(decoded) === undefined) return false;
+    if (!decoded.startsWith('/') || isAlias(pathname)) return false;
     return !(pathname.endsWith('/') && isApi(pathname));
   } catch {
     return false;

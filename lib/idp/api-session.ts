@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { type NextFetchEvent, type NextMiddleware, NextRequest } from 'next/server';
 import { environment } from '../base/env';
 import { withTimeout } from '../base/timeout';
+import { passedHeader } from '../next/middleware-headers';
 import { isAccessToken, verifyAccessToken } from './access-token';
 import { type Credential, extractCredential, type NoCredential } from './credential';
 import { rejectedVerdict, SIGNED_OUT, signVerdict, VERDICT, type Verdict } from './verdict';
@@ -29,10 +30,10 @@ const signedOut = (verdict: Verdict): AuthState => [
 ];
 
 /** Returns the auth state of a user. The SDK's middleware passes its part in headers that Next.js turns into request headers. */
-const signedIn = (verdict: Verdict, { headers }: Response): AuthState => [
+const signedIn = (verdict: Verdict, response: Response): AuthState => [
   ...['status', 'token', 'signature'].map((name) => {
     const header = `x-clerk-auth-${name}`;
-    return [header, headers.get(`x-middleware-request-${header}`) ?? ''] as const;
+    return [header, passedHeader(response, header) ?? ''] as const;
   }),
   [VERDICT, signVerdict(verdict)],
 ];

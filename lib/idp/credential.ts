@@ -1,3 +1,5 @@
+import { isMiddlewareHeader } from '../next/middleware-headers';
+
 /** Reasons of the SDK that do not concern the credential: it could not get the public keys. */
 export const WITHOUT_KEYS = /^(?:jwk-(?!kid-mismatch)|secret-key-invalid|unexpected-error)/;
 
@@ -52,9 +54,8 @@ export const cookieHeader = (cookies: readonly Cookie[]): string =>
  */
 export function clientHeaders(given: Headers): Headers {
   const headers = new Headers(given);
-  // With `x-middleware-prefetch`, Next.js would respond in place of the route.
   for (const name of given.keys())
-    if (/^x-(?:clerk|identity-link|middleware)-/.test(name)) headers.delete(name);
+    if (isMiddlewareHeader(name) || /^x-(?:clerk|identity-link)-/.test(name)) headers.delete(name);
   const cookies = headers.get('cookie')?.split(';') ?? [];
   if (cookies.length > MAX_COOKIES) {
     const isOfSdk = (cookie: string) => cookie.trim().startsWith('__');

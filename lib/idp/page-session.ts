@@ -4,6 +4,7 @@ import { environment } from '../base/env';
 import { rateLimitedWarning } from '../base/log';
 import { withTimeout } from '../base/timeout';
 import { withoutDefaultPort } from '../http/address';
+import { cancelRewrite, rewrite } from '../next/middleware-headers';
 import { dropInvalidRouterState } from '../next/router-state';
 import { clientHeaders, cookieHeader, parseCookies } from './credential';
 import { PAGE_PATH, rejectedVerdict, signVerdict, VERDICT } from './verdict';
@@ -94,13 +95,10 @@ export async function pageResponse(
   const page = (isUsable ? response : await sdk(withoutSession(request), event)) ?? NextResponse.next();
   // These headers would show the client the reason of the SDK and the address of the page.
   for (const name of ['status', 'reason', 'message']) page.headers.delete(`x-clerk-auth-${name}`);
-  if (page.headers.has('x-middleware-rewrite')) page.headers.set('x-middleware-next', '1');
-  page.headers.delete('x-middleware-rewrite');
+  cancelRewrite(page);
   if (!isUnchecked) return page;
   const verdict = { reason: reason || 'not-verified', isUnchecked };
-  page.headers.set(`x-middleware-request-${VERDICT}`, signVerdict(verdict));
-  page.headers.delete('x-middleware-next');
-  page.headers.set('x-middleware-rewrite', new URL('/unavailable', request.url).href);
+  rewrite(page, new URL('/unavailable', request.url), [VERDICT, signVerdict(verdict)]);
   page.headers.set('retry-after', '1');
   return new Response(null, { status: 503, headers: page.headers });
 }

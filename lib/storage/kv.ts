@@ -1,6 +1,7 @@
 import { VercelKV } from '@vercel/kv';
 import { ConsecutiveBreaker, circuitBreaker, handleAll } from 'cockatiel';
 import { Pool } from 'undici';
+import { batch } from '../base/batch';
 import { describeError } from '../base/describe-error';
 import { kvAddress } from '../base/env';
 import { log } from '../base/log';
@@ -30,12 +31,6 @@ interface Reply {
   readonly error?: string;
 }
 
-interface Call {
-  readonly command: unknown;
-  readonly resolve: (reply: Reply) => void;
-  readonly reject: (error: unknown) => void;
-}
-
 /** Parses the replies. Encodes each string result as JSON, because the client parses string results as JSON. */
 function parseReplies(text: string, count: number): readonly Reply[] {
   const replies = JSON.parse(text, (key, value) =>
@@ -60,7 +55,7 @@ function kvRequester(
   const path = `${pathname.replace(/\/$/, '')}/pipeline`;
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
 
-  async function send(calls: readonly Call[]): Promise<readonly Reply[]> {
+  async function send(commands: readonly unknown[]): Promise<readonly Reply[]> {
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(new Error('KV store did not respond')), timeoutMs);
     try {
@@ -68,7 +63,7 @@ function kvRequester(
         path,
         method: 'POST',
         headers,
-        body: JSON.stringify(calls.map(({ command }) => command)),
+        body: JSON.stringify(commands),
         signal: timeout.signal,
       });
       const text = await body.text();
@@ -76,32 +71,14 @@ function kvRequester(
         const error = new Error('KV store rejected the request', { cause: text });
         throw Object.assign(error, { code: `HTTP_${statusCode}` });
       }
-      return parseReplies(text, calls.length);
+      return parseReplies(text, commands.length);
     } finally {
       clearTimeout(timer);
     }
   }
 
-  async function settle(calls: readonly Call[]): Promise<void> {
-    try {
-      const replies = await gate(() => send(calls));
-      for (const [index, { resolve }] of calls.entries()) resolve(replies[index] ?? {});
-    } catch (error) {
-      for (const { reject } of calls) reject(error);
-    }
-  }
-
-  let waiting: Call[] = [];
-  return {
-    request: ({ body: command }) =>
-      new Promise((resolve, reject) => {
-        if (waiting.push({ command, resolve, reject }) > 1) return;
-        setImmediate(() => {
-          void settle(waiting);
-          waiting = [];
-        });
-      }),
-  };
+  const enqueue = batch((commands: readonly unknown[]) => gate(() => send(commands)));
+  return { request: ({ body }) => enqueue(body) };
 }
 
 /** Creates a KV client. A command rejects in the cases of `kvRequester`. */
