@@ -1,4 +1,4 @@
-import { listAppFiles } from './app-files.ts';
+import { listAppFiles } from './app-files';
 
 /** Parses the list of `listAppFiles`. */
 const parse = (list: string) =>

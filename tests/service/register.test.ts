@@ -4,25 +4,11 @@ import { sharedService } from '../vitest/shared-service';
 
 // tests/unit/body.test.ts checks which bodies are valid, and tests/service/openapi.test.ts each documented response.
 
-const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-
 const service = sharedService();
 const { idsOf } = service.database;
 const token = tokenFor(service.idp, 'user_caller');
 
 const submit = (body: unknown) => register(service.url, token, body);
-
-test('The register route responds 201 for a new id, and then 200 with the same internal id', async () => {
-  const first = await submit({ identityProviderUserId: 'user_new' });
-  const second = await submit({ identityProviderUserId: 'user_new' });
-  expect(first).toMatchObject({
-    status: 201,
-    body: { userId: expect.stringMatching(UUID_V7), identityProviderUserId: 'user_new' },
-  });
-  expect(second).toMatchObject({ status: 200, body: first.body });
-  expect(Object.keys(Object(first.body))).toEqual(['userId', 'identityProviderUserId']);
-  expect(await idsOf('user_new')).toEqual([Object(first.body).userId]);
-});
 
 test('The register route responds 200 to a caller that registers its own id, because the guard of the route has already registered the caller', async () => {
   const self = await register(service.url, tokenFor(service.idp, 'user_self'), {
