@@ -1,35 +1,12 @@
 import nextEnv from '@next/env';
 import { Command, CommanderError } from 'commander';
-import { describeError } from '#lib/base/describe-error';
-import { InvalidEnvironmentError } from '#lib/base/env';
-import { TransientError, withoutValues } from '#lib/base/transient-error';
-
-/** Error for an invalid argument or input file of a command. The message tells the operator how to correct it. */
-export class UsageError extends Error {}
+import { InvalidEnvironmentError, safeMessage, UsageError } from '#lib/base/errors';
 
 /** Exit code of a command: 0 for success, 1 for a failure, 2 for invalid arguments or an invalid variable. */
 export type ExitCode = 0 | 1 | 2;
 
 /** Maximum time from the end of a command to the exit. A request that timed out does not delay the exit further. */
 const EXIT_TIMEOUT_MS = 2_000;
-
-/**
- * Error classes whose messages safeMessage() always returns. This project uses these classes only for messages without secrets.
- * Subclasses are not included, because the database client, drivers and parsers throw subclasses whose messages may contain
- * secrets.
- */
-const SAFE_ERRORS: readonly unknown[] = [Error, UsageError, TransientError, InvalidEnvironmentError];
-
-/**
- * Returns the message of an error whose class is in SAFE_ERRORS. The message of any other error may contain a secret. For such an
- * error, returns its name and its code, and adds the message only if describeError() includes it.
- */
-export function safeMessage(thrown: unknown): string {
-  const error = withoutValues(thrown);
-  if (error instanceof Error && SAFE_ERRORS.includes(error.constructor)) return error.message;
-  const { name, code = '', message = '' } = describeError(error);
-  return [name, code, message].filter(Boolean).join(' ');
-}
 
 /** Creates the command-line interface of one script in package.json. */
 export const createProgram = (script: string, description: string): Command =>

@@ -1,5 +1,6 @@
 import { DatabaseError } from 'pg';
 import { readDatabaseUrl } from '../lib/base/database-url';
+import { messageOf } from '../lib/base/errors';
 import { deployMigrations } from '../lib/storage/migrations';
 import { createProgram, runMain } from './command';
 
@@ -26,12 +27,9 @@ function databaseVariable(): readonly [string, string] {
 
 /** Returns the message of an error of the database. It contains no password. */
 function explain(error: unknown, variable: string): string {
-  // A failed connection to a host name with several addresses throws an AggregateError without a message.
-  if (error instanceof AggregateError) return error.errors.map(String).join(', ');
   const cause = error instanceof Error && error.cause ? error.cause : error;
   // 42501 is insufficient_privilege.
-  if (!(cause instanceof DatabaseError && cause.code === '42501'))
-    return error instanceof Error ? error.message : String(error);
+  if (!(cause instanceof DatabaseError && cause.code === '42501')) return messageOf(error);
   const remedy = isPreview()
     ? 'In a preview, the role of DATABASE_URL must own the tables'
     : 'Set MIGRATION_DATABASE_URL to the URL of the role that owns the tables';

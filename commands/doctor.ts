@@ -4,7 +4,8 @@ import { log } from '#lib/base/log';
 import type { CheckResult } from '#lib/doctor/check';
 import { runChecks } from '#lib/doctor/run-checks';
 import { closeDatabase } from '#lib/storage/database';
-import { createProgram, runMain, UsageError } from './command';
+import { UsageError } from '../lib/base/errors';
+import { createProgram, runMain } from './command';
 
 /** ANSI codes of the text colors. */
 const COLORS = { ok: 32, skipped: 90, warning: 33, failure: 31 } as const;

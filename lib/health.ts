@@ -1,5 +1,5 @@
 import type { NotReady, Ready } from './api/schemas';
-import { describeError } from './base/describe-error';
+import { describeError } from './base/errors';
 import { log } from './base/log';
 import { isShuttingDown } from './base/shutdown';
 import { singleFlight } from './base/single-flight';

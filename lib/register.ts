@@ -1,7 +1,7 @@
 import { retryOnConflict } from './base/conflict';
-import { withTimeout, withTimeout } from './base/timeout';
-import type { Kind, Kind } from './ids/kinds';
-import { findLink, findLink, insertLink, insertLink, isForgotten, isForgotten } from './ids/store';
+import { withTimeout } from './base/timeout';
+import type { Kind } from './ids/kinds';
+import { findLink, insertLink, isForgotten } from './ids/store';
 import { withSpan } from './telemetry/current';
 
 /** The internal id of a user or an organization of the identity provider. */

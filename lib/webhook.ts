@@ -1,6 +1,7 @@
 import { Webhook } from 'svix';
 import { isIdentityProviderUserId } from './api/identifier';
 import type { Acknowledgment } from './api/schemas';
+import { fieldsOf } from './base/fields';
 import { limitBody, parseJson } from './http/body';
 import { HttpError } from './http/error';
 import { addLogFields } from './http/request-log';
@@ -62,7 +63,7 @@ export const isEventTime = (time: unknown): time is number =>
 
 /** Registers the user of a `user.created` event. Returns false if the event has no user id, or if the user is forgotten. */
 async function registerUser(data: unknown): Promise<boolean> {
-  const { id }: { readonly id?: unknown } = Object(data);
+  const { id } = fieldsOf(data);
   if (id === undefined || id === null || id === '') return false;
   if (!isIdentityProviderUserId(id)) throw new HttpError(400, INVALID_EVENT);
   const registration = await registerByIdentityProviderUserId(id);
@@ -92,8 +93,7 @@ export async function receiveWebhook(
   );
   if (!delivery) throw new HttpError(400, INVALID_SIGNATURE);
   addLogFields({ messageId: delivery.messageId.slice(0, 64) });
-  const event: Readonly<Record<string, unknown>> = Object(parseJson(payload));
-  const { type, data, timestamp: time } = event;
+  const { type, data, timestamp: time } = fieldsOf(parseJson(payload));
   if (typeof type !== 'string') throw new HttpError(400, INVALID_EVENT);
   addLogFields({ eventType: type.slice(0, 64) });
   const acknowledgment = { received: true, eventType: type } as const;

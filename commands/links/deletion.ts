@@ -12,7 +12,8 @@ import { type ForgetDueStep, forgetDue } from '#lib/operator/forget-due';
 import { cancelDeletion, deletionDueAt, unfinishedIds } from '#lib/operator/pending-deletions';
 import { allIdsOf, findLinks } from '#lib/operator/rows';
 import { waitForLongQueries } from '#lib/storage/database';
-import { type ExitCode, safeMessage, shown, UsageError } from '../command';
+import { safeMessage, UsageError } from '../../lib/base/errors';
+import { type ExitCode, shown } from '../command';
 import { findAtProvider, linkOf, NOUNS, print, RETRY, VARIABLES } from './one-link';
 
 const FORGET_VARIABLES = z.extend(VARIABLES, z.pick(variables, { FORGOTTEN_USERS_DAYS: true }).shape);

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { parseEnvironmentSubset, variables } from '#lib/base/env';
+import { TransientError } from '#lib/base/errors';
 import { retry } from '#lib/base/retry';
-import { TransientError } from '#lib/base/transient-error';
 import { listById } from '#lib/idp/backend-api';
 import { readCachedId } from '#lib/ids/cache';
 import type { Kind } from '#lib/ids/kinds';

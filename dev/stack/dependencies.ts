@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { prefetchClerkJs, startEmulator } from 'clerk-emulator';
 import getPort from 'get-port';
+import { messageOf } from '../../lib/base/errors';
 import { deployMigrations } from '../../lib/storage/migrations';
 import { startKvServer } from '../kv/server';
 import { startPostgres } from '../postgres/server';
-import { messageOf } from '../system/errors';
 import { getHost, missingMigrations, requireStore } from './external-services';
 import { localKeys } from './keys';
 import { clerkJsFolder, type Settings } from './settings';

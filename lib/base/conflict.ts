@@ -1,4 +1,4 @@
-import { sqlStateOf } from './sql-state';
+import { sqlStateOf } from './errors';
 
 /**
  * SQLSTATEs of a statement that lost a race against another transaction: `40001` serialization failure, `40P01` deadlock,

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import tls from 'node:tls';
+import { fieldsOf } from './fields';
 import type { ParseResult } from './public-key';
 
 /** Matches the parameter with which libpq verifies the server by the certificates of the system. */
@@ -14,8 +15,8 @@ export function databaseOptions(connectionString: string): {
   readonly ssl?: { readonly ca: string[] | undefined };
 } {
   if (!SYSTEM_CERTIFICATES.test(connectionString)) return { connectionString };
-  const readCertificates: unknown = Reflect.get(tls, 'getCACertificates');
-  const ca = typeof readCertificates === 'function' ? readCertificates('system') : undefined;
+  const { getCACertificates } = fieldsOf(tls);
+  const ca = typeof getCACertificates === 'function' ? getCACertificates('system') : undefined;
   return {
     connectionString: connectionString.replaceAll(/(?<=[?&])ssl(?:mode|rootcert)=[^&]*&?/g, ''),
     ssl: { ca },

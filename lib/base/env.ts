@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { readDatabaseUrl } from './database-url';
+import { InvalidEnvironmentError } from './errors';
 import { processState } from './process-state';
 import { type ParseResult, parsePublicKey } from './public-key';
 
@@ -148,18 +149,6 @@ export const environmentSchema = variables.check(
 
 /** A valid environment with parsed values. */
 export type Environment = z.infer<typeof environmentSchema>;
-
-/** Lists every problem of the environment variables. The message contains their names but not their values. */
-export class InvalidEnvironmentError extends Error {
-  /** Each problem starts with the name of its variable. */
-  readonly problems: readonly string[];
-
-  constructor(problems: readonly string[]) {
-    super(`Invalid environment variables:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
-    this.name = 'InvalidEnvironmentError';
-    this.problems = problems;
-  }
-}
 
 type Source = Readonly<Record<string, string | undefined>>;
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { TransientError, withoutValues } from './transient-error';
+import { TransientError, withoutValues } from './errors';
 
 export interface RetryOptions {
   /** Maximum total length of the pauses between the attempts. */

@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import * as z from 'zod/mini';
 import { variables } from '../base/env';
+import { errorCode } from '../base/errors';
 import { createKv } from '../storage/kv';
-import { type CheckResult, check, errorCode, fail } from './check';
+import { type CheckResult, check, fail } from './check';
 import { validVariables } from './variables';
 
 const TIMEOUT_MS = 5_000;

@@ -1,5 +1,4 @@
-import { describeError } from '../base/describe-error';
-import { TRUST_CA } from '../base/transient-error';
+import { errorCode, TRUST_CA } from '../base/errors';
 
 /** Result of a check of `npm run doctor`. The texts never contain a secret. A warning or a failure has a remedy. */
 export interface CheckResult {
@@ -32,17 +31,6 @@ export function warn(message: string, remedy: string): never {
 /** Ends a check that cannot try anything, for example because there is no connection. */
 export function skip(message: string): never {
   throw new Outcome({ status: 'skipped', message });
-}
-
-/**
- * Returns `timeout`, or the code of an error or of its cause. Without a code, returns the message, or the name of the error if
- * the message may contain a secret. For an AggregateError, describes the first of its errors.
- */
-export function errorCode(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);
-  const { name, code, message, cause } = describeError(error);
-  if (name === 'TimeoutError') return 'timeout';
-  return code ?? cause?.code ?? message ?? name;
 }
 
 /** Runs a check, which returns the message of the result `ok`. Does not throw. */

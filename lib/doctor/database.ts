@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import * as z from 'zod/mini';
 import { variables } from '../base/env';
+import { errorCode } from '../base/errors';
 import { withTimeout } from '../base/timeout';
 import { KINDS, type Kind } from '../ids/kinds';
 import { withConnection } from '../storage/database';
 import { pendingMigrations } from '../storage/migrations';
-import { type CheckResult, check, errorCode, fail, skip, UNTRUSTED, warn } from './check';
+import { type CheckResult, check, fail, skip, UNTRUSTED, warn } from './check';
 import { validVariables } from './variables';
 
 const TIMEOUT_MS = 5_000;

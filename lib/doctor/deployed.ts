@@ -5,11 +5,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Webhook } from 'svix';
 import * as z from 'zod/mini';
 import { isLoopback, variables } from '../base/env';
+import { errorCode } from '../base/errors';
+import { fieldsOf } from '../base/fields';
 import { parseJson } from '../http/body';
 import { isMiddlewareHeader } from '../next/middleware-headers';
 import { METADATA_PATH } from '../protected-resource';
 import { INVALID_SIGNATURE } from '../webhook';
-import { type CheckResult, check, errorCode, fail, skip, warn } from './check';
+import { type CheckResult, check, fail, skip, warn } from './check';
 import { validVariables } from './variables';
 
 const MAX_BODY_LENGTH = 16 * 1024;
@@ -83,7 +85,7 @@ async function checkReady(origin: string): Promise<string> {
   if (status === 'ok') return 'its database and its cache respond';
   const remedy = 'Compare the variables of the deployment with this environment';
   if (status === 'degraded') warn('ready, but the cache of the service does not respond', remedy);
-  if ('database' in Object(errors)) fail('the database of the service does not respond', remedy);
+  if ('database' in fieldsOf(errors)) fail('the database of the service does not respond', remedy);
   fail(`GET /health/ready gets ${unlike(200, response)}`, LOOK_IN_LOG);
 }
 

@@ -1,7 +1,8 @@
 import { createPublicKey } from 'node:crypto';
 import * as z from 'zod/mini';
 import { variables } from '../base/env';
-import { type CheckResult, check, errorCode, fail, skip } from './check';
+import { errorCode } from '../base/errors';
+import { type CheckResult, check, fail, skip } from './check';
 import { validVariables } from './variables';
 
 const TIMEOUT_MS = 5_000;

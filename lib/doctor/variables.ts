@@ -1,5 +1,6 @@
 import type * as z from 'zod/mini';
-import { InvalidEnvironmentError, parseEnvironment, parseEnvironmentSubset } from '../base/env';
+import { parseEnvironment, parseEnvironmentSubset } from '../base/env';
+import { InvalidEnvironmentError } from '../base/errors';
 import { type CheckResult, skip } from './check';
 
 const DASHBOARD = "Copy it from the API keys page of the identity provider's dashboard";

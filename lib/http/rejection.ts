@@ -1,4 +1,4 @@
-import { describeError } from '../base/describe-error';
+import { describeError } from '../base/errors';
 import { log } from '../base/log';
 import { telemetry } from '../telemetry/current';
 import { requestIdOf } from './request-log';

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
-import { describeError } from '../base/describe-error';
+import { describeError } from '../base/errors';
 import { log } from '../base/log';
 import { telemetry } from '../telemetry/current';
 import type { HandledRequest, RequestLogFields } from '../telemetry/port';

@@ -1,8 +1,9 @@
 import { type ClerkClient, createClerkClient } from '@clerk/backend';
 import * as z from 'zod/mini';
 import { parseEnvironmentSubset, variables } from '../base/env';
+import { TransientError } from '../base/errors';
+import { fieldsOf } from '../base/fields';
 import { withTimeout } from '../base/timeout';
-import { TransientError } from '../base/transient-error';
 
 /** Maximum number of entries in one response. */
 export const MAX_PAGE = 500;
@@ -91,7 +92,7 @@ async function listOf(request: (client: ClerkClient) => Promise<unknown>): Promi
 export const setExternalId = (id: string, externalId: string | null): Promise<404 | 422 | undefined> =>
   call(({ users }) =>
     // The type of the SDK lacks null.
-    users.updateUser(id, Object({ externalId })).then(
+    users.updateUser(id, fieldsOf({ externalId })).then(
       () => undefined,
       (error: unknown) => {
         const status = Failure.safeParse(error).data?.status;

@@ -1,4 +1,5 @@
 import { isIdentityProviderUserId } from '../api/identifier';
+import { fieldsOf } from '../base/fields';
 
 /** The party that acts for the user of a session: a person who impersonates the user or, with type `agent`, an agent. */
 export interface Actor {
@@ -12,7 +13,7 @@ export interface Actor {
  */
 export function parseActor(act: unknown): Actor | null | undefined {
   if (act === undefined || act === null) return undefined;
-  const { sub, type = null }: { readonly sub?: unknown; readonly type?: unknown } = Object(act);
+  const { sub, type = null } = fieldsOf(act);
   if (!isIdentityProviderUserId(sub)) return null;
   if (type === null) return { id: sub };
   return typeof type === 'string' ? { id: sub, type } : null;
@@ -35,8 +36,8 @@ export function parseOrganization(session: {
 }): ActiveOrganization | undefined {
   const { orgId: id, orgRole: role, sessionClaims } = session;
   // A token of version 2 has the claim `o`.
-  const { o, org_role }: { readonly o?: unknown; readonly org_role?: unknown } = Object(sessionClaims);
-  const claim = o === undefined ? org_role : Object(o).rol;
+  const { o, org_role } = fieldsOf(sessionClaims);
+  const claim = o === undefined ? org_role : fieldsOf(o)['rol'];
   if (!isIdentityProviderUserId(id) || typeof role !== 'string') return undefined;
   return typeof claim === 'string' && claim !== '' ? { id, role } : undefined;
 }

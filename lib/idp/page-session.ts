@@ -1,6 +1,6 @@
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
-import { describeError } from '../base/describe-error';
 import { environment } from '../base/env';
+import { describeError } from '../base/errors';
 import { rateLimitedWarning } from '../base/log';
 import { withTimeout } from '../base/timeout';
 import { withoutDefaultPort } from '../http/address';

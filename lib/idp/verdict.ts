@@ -1,8 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod/mini';
 import { isIdentityProviderUserId } from '../api/identifier';
-import { describeError } from '../base/describe-error';
 import { environment } from '../base/env';
+import { describeError } from '../base/errors';
 import { rateLimitedWarning } from '../base/log';
 import { parseActor, parseOrganization } from './claims';
 import { WITHOUT_KEYS } from './credential';

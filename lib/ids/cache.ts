@@ -1,6 +1,6 @@
 import { UUID } from '../api/identifier';
 import { environment } from '../base/env';
-import { TransientError } from '../base/transient-error';
+import { TransientError } from '../base/errors';
 import { withKv } from '../storage/kv';
 import { withSpan } from '../telemetry/current';
 import type { Kind } from './kinds';

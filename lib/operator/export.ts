@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { TransientError } from '../base/transient-error';
+import { TransientError } from '../base/errors';
 import { readCachedId } from '../ids/cache';
 import { forgottenUntil } from '../ids/store';
 import { database } from '../storage/database';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
 import { retryOnConflict } from '../base/conflict';
+import { TransientError } from '../base/errors';
 import { type RetryOptions, retry } from '../base/retry';
-import { TransientError } from '../base/transient-error';
 import { uncache } from '../ids/cache';
 import { KINDS, type Kind } from '../ids/kinds';
 import { database, raw, type Transaction } from '../storage/database';

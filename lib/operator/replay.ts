@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import * as z from 'zod/mini';
-import { describeError } from '../base/describe-error';
+import { describeError } from '../base/errors';
 import { type RetryOptions, retry } from '../base/retry';
 import type { ProviderEntry } from '../idp/backend-api';
 import { pingDatabase } from '../storage/database';

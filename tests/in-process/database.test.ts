@@ -85,7 +85,7 @@ test('A transaction waits for a database that needs several seconds to start', a
 
 test('A transaction whose connection is terminated between two statements fails with an error that commands retry', async () => {
   const { database: client } = await import('#lib/storage/database');
-  const { withoutValues } = await import('#lib/base/transient-error');
+  const { withoutValues } = await import('#lib/base/errors');
   const transaction = client().$transaction(async (running) => {
     await running.$queryRaw`SELECT 1`;
     await database.pool.query(`SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity

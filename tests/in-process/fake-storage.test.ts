@@ -10,7 +10,7 @@ const real = await importAsProcess(async () => ({
   ...(await import('#lib/operator/delete-link')),
   ...(await import('#lib/operator/pending-deletions')),
   ...(await import('#lib/operator/relink')),
-  ...(await import('#lib/base/sql-state')),
+  ...(await import('#lib/base/errors')),
 }));
 const fake = fakeStorage(async (_name, statement) => statement());
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { describeError } from '#lib/base/describe-error';
+import { describeError } from '#lib/base/errors';
 import { KINDS } from '#lib/ids/kinds';
 import type { Telemetry } from '#lib/telemetry/port';
 import { CommandError } from '../../dev/kv/memory';

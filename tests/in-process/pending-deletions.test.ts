@@ -1,7 +1,7 @@
 import { afterAll, afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { KINDS } from '#lib/ids/kinds';
-import { safeMessage } from '../../commands/command';
 import { waitUntil } from '../../dev/system/processes';
+import { safeMessage } from '../../lib/base/errors';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { SIGNING_SECRET } from '../harness/keys';
 import { stubProvider } from '../harness/provider-stub';

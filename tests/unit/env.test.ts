@@ -3,13 +3,8 @@ import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { databaseOptions } from '#lib/base/database-url';
-import {
-  environment,
-  environmentSchema,
-  InvalidEnvironmentError,
-  parseEnvironment,
-  setEnvironment,
-} from '#lib/base/env';
+import { environment, environmentSchema, parseEnvironment, setEnvironment } from '#lib/base/env';
+import { InvalidEnvironmentError } from '#lib/base/errors';
 import { BUILD_TIME_VALUES as complete } from '../harness/build';
 import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 

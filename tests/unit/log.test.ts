@@ -1,7 +1,6 @@
 import pino from 'pino';
 import { expect, test, vi } from 'vitest';
-import { describeError } from '#lib/base/describe-error';
-import { InvalidEnvironmentError } from '#lib/base/env';
+import { describeError, InvalidEnvironmentError } from '#lib/base/errors';
 import { log, rateLimitedWarning } from '#lib/base/log';
 import { addLogFields, requestIdOf, withLogFields } from '#lib/http/request-log';
 import { enableTelemetry } from '#lib/telemetry/current';

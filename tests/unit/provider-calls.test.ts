@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/base/env';
-import { TransientError } from '#lib/base/transient-error';
+import { TransientError } from '#lib/base/errors';
 import { listById, listPage } from '#lib/idp/backend-api';
 import { browserSettings, mailsOnConsole } from '#lib/idp/browser-settings';
 import { BUILD_TIME_VALUES } from '../harness/build';

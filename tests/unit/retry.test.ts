@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { TransientError } from '#lib/base/errors';
 import { retry } from '#lib/base/retry';
-import { TransientError } from '#lib/base/transient-error';
 
 /**
  * Calls `retry` with a limit in seconds and a function that throws the given errors, one per attempt, and then succeeds. Returns

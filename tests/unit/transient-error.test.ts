@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { TRUST_CA, TransientError, withoutValues } from '#lib/base/transient-error';
+import { TRUST_CA, TransientError, withoutValues } from '#lib/base/errors';
 
 /** Returns a Prisma error with this code. With `sqlState`, the cause of the error is a database error with this SQLSTATE. */
 const prismaError = (code: string, sqlState?: string, cause: object = { originalCode: sqlState }) =>
