@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { IdentityProviderUserId } from '#lib/api/schemas';
 import { defineEvent } from '#lib/events';
-import { blockCachedIds } from '#lib/ids/cache';
+import { uncache } from '#lib/ids/cache';
 import { scheduleDeletion } from '#lib/operator/pending-deletions';
 import { allIdsOf, findLinks } from '#lib/operator/rows';
 
@@ -19,6 +19,6 @@ export const forgetDeletedOrganization = defineEvent(
   async ({ id }) => {
     const [link] = await findLinks('tenant', id);
     // A previous id is not the organization that the tenant has now.
-    await blockCachedIds('tenant', link?.providerId === id ? allIdsOf(link) : [id]);
+    await uncache('tenant', link?.providerId === id ? allIdsOf(link) : [id]);
   },
 );

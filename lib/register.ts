@@ -29,6 +29,7 @@ async function findOrCreate(
   kind: Kind,
   providerId: string,
   issuedAt: number | undefined,
+  attempts = 2,
 ): Promise<Registration | undefined> {
   const existing = await findLink(kind, providerId);
   if (existing !== undefined) return existing === null ? undefined : { id: existing, created: false };
@@ -38,6 +39,8 @@ async function findOrCreate(
   const winner = await findLink(kind, providerId);
   if (typeof winner === 'string') return { id: winner, created: false };
   if (winner === null || (await isForgotten(kind, providerId, issuedAt))) return undefined;
+  // An operator has changed the state of the id since, for example with `remember`.
+  if (attempts > 1) return findOrCreate(kind, providerId, issuedAt, attempts - 1);
   throw new Error('A link was neither found nor created');
 }
 

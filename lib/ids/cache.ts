@@ -18,8 +18,8 @@ const BLOCK_SECONDS = 60;
 /** Result of a cache read. After an `error`, a request should not wait for the cache again (up to 500 ms). */
 export type CacheResult =
   | { readonly outcome: 'hit'; readonly id: string }
-  /** `isInvalid`: the entry has a value that this service could not have stored. */
-  | { readonly outcome: 'miss' | 'error'; readonly isInvalid?: boolean };
+  /** `entry`: the entry blocks the id, or has a value that this service could not have stored. */
+  | { readonly outcome: 'miss' | 'error'; readonly entry?: 'block' | 'invalid' | undefined };
 
 async function read(key: string): Promise<CacheResult> {
   try {
@@ -30,7 +30,7 @@ async function read(key: string): Promise<CacheResult> {
       }),
     );
     if (typeof value === 'string' && UUID.test(value)) return { outcome: 'hit', id: value };
-    return { outcome: 'miss', isInvalid: value !== null && value !== BLOCKED };
+    return { outcome: 'miss', entry: value === null ? undefined : value === BLOCKED ? 'block' : 'invalid' };
   } catch {
     return { outcome: 'error' };
   }
@@ -49,44 +49,44 @@ export const readCachedId = (kind: Kind, providerId: string): Promise<CacheResul
     ({ outcome }) => outcome,
   );
 
+const block = (kind: Kind, id: string) =>
+  withKv((kv) => kv.set(cacheKey(kind, id), BLOCKED, { ex: BLOCK_SECONDS }));
+
 /**
- * Deletes cached ids. Rejects with a TransientError if the store does not confirm the deletion.
- *
- * A lookup in flight can store an id again. To delete such an id, call the function again after the lookup has ended.
+ * Deletes the cached ids of users. A lookup of a user in flight can store an id again. To delete such an id, call the function
+ * again after the lookup has ended. Blocks the ids of tenants instead, so that no lookup in flight stores one, and no call ends
+ * the block of a deleted organization. Rejects with a TransientError if the store does not confirm this.
  */
 export async function uncache(kind: Kind, providerIds: readonly string[]): Promise<void> {
-  await withKv((kv) => kv.del(...providerIds.map((id) => cacheKey(kind, id)))).catch(() => {
+  const uncached =
+    kind === 'tenant'
+      ? Promise.all(providerIds.map((id) => block(kind, id)))
+      : withKv((kv) => kv.del(...providerIds.map((id) => cacheKey(kind, id))));
+  await uncached.catch(() => {
     throw new TransientError('The cache does not respond');
   });
 }
 
 /**
- * Deletes the cached ids of an organization, and keeps lookups in flight from caching them again. Rejects with a TransientError if
- * the store does not confirm this.
- */
-export async function blockCachedIds(kind: Kind, providerIds: readonly string[]): Promise<void> {
-  const block = (id: string) => withKv((kv) => kv.set(cacheKey(kind, id), BLOCKED, { ex: BLOCK_SECONDS }));
-  await Promise.all(providerIds.map(block)).catch(() => {
-    throw new TransientError('The cache does not respond');
-  });
-}
-
-/**
- * Stores an internal id for the configured time (10 minutes). Replaces an invalid entry, but not the block of an organization. Never
- * rejects. After an error, the entry may be missing.
+ * Stores an internal id for the configured time (10 minutes). Replaces an invalid `entry` of a tenant with a block, because a block
+ * that has replaced the entry in the meantime must stay. Never rejects. After an error, the entry may be missing.
  */
 export async function cacheId(
   kind: Kind,
   providerId: string,
   id: string,
-  isInvalid: boolean | undefined,
+  entry: 'block' | 'invalid' | undefined,
 ): Promise<void> {
   const ex = environment().USER_ID_CACHE_TTL_SECONDS;
-  const options = kind === 'tenant' && !isInvalid ? { ex, nx: true as const } : { ex };
+  const options = kind === 'tenant' ? { ex, nx: true as const } : { ex };
+  const store = () =>
+    kind === 'tenant' && entry === 'invalid'
+      ? block(kind, providerId)
+      : withKv((kv) => kv.set(cacheKey(kind, providerId), id, options));
   await withSpan(
     'cache write',
     () =>
-      withKv((kv) => kv.set(cacheKey(kind, providerId), id, options)).then(
+      store().then(
         () => 'stored' as const,
         () => 'error' as const,
       ),

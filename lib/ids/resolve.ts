@@ -13,15 +13,21 @@ export interface Resolved {
 const reads = singleFlight<CacheResult>();
 const registrations = singleFlight<Registration | undefined>();
 
-/** Reads an internal id from the cache. Concurrent calls for one id share a read. Never rejects. */
+/**
+ * Reads an internal id from the cache. Never rejects. Concurrent calls for a user share a read. Those for a tenant do not, because
+ * a read in flight can be older than the deletion of its organization, which a call must not miss.
+ */
 export const readId = (kind: Kind, providerId: string): Promise<CacheResult> =>
-  reads(`${kind} ${providerId}`, () => readCachedId(kind, providerId));
+  kind === 'tenant'
+    ? readCachedId(kind, providerId)
+    : reads(providerId, () => readCachedId(kind, providerId));
 
 /**
  * Returns the internal id of a user or an organization from the cache or from a registration, which links a new one
  * (docs/contract.md, 5.2, rule 3). `read` is the read of the cache, if it has already begun. Returns undefined where `register`
  * does. Concurrent calls in this process share a registration, if their session tokens have the same issue time, because only a
- * token from after the deletion links a forgotten user again. Passes database errors through, but not cache errors.
+ * token from after the deletion links a forgotten user again. A call that found the id of a tenant blocked, or could not read it,
+ * shares none, because one in flight can be older than the deletion. Passes database errors through, but not cache errors.
  */
 export async function resolveId(
   kind: Kind,
@@ -32,14 +38,17 @@ export async function resolveId(
   const cached = await read;
   if (cached.outcome === 'hit') return { id: cached.id, cache: 'hit' };
   let isOwn = false;
-  const registration = await registrations(JSON.stringify([kind, providerId, issuedAt]), async () => {
+  const registerOnce = async () => {
     isOwn = true;
     const registered = await register(kind, providerId, issuedAt);
     // Writing to a cache that has just failed would make this request wait a second time.
-    if (registered && cached.outcome === 'miss')
-      await cacheId(kind, providerId, registered.id, cached.isInvalid);
+    if (registered && cached.outcome === 'miss') await cacheId(kind, providerId, registered.id, cached.entry);
     return registered;
-  });
+  };
+  const isShared = kind === 'user' || (cached.outcome === 'miss' && cached.entry !== 'block');
+  const registration = await (isShared
+    ? registrations(JSON.stringify([kind, providerId, issuedAt]), registerOnce)
+    : registerOnce());
   if (registration === undefined) return undefined;
   const { id, created } = registration;
   const cache = cached.outcome === 'miss' ? 'miss' : 'bypass';

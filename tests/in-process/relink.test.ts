@@ -78,7 +78,8 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
     for (const id of ['old_1', 'new_1']) {
       expect(await register(id)).toEqual({ id: internalId, created: false });
       expect(await resolve(id)).toBe(internalId);
-      expect(await kv.cachedId(id, kind)).toBe(internalId);
+      // A relink blocks the ids of a tenant in the cache.
+      expect(await kv.cachedId(id, kind)).toBe(kind === 'user' ? internalId : null);
     }
     expect(database.takeVerbs()).toEqual(['SELECT', 'SELECT', 'SELECT', 'SELECT']);
     const { rows } = await pool.query(
@@ -204,8 +205,8 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
       kv.takeCommands();
       expect(await one.forget(kind, given, 30, async () => undefined)).toBe('forgotten');
       const keys = pair.map((each) => cacheKey(each, kind));
-      const deleted = kv.takeCommands().map(([, ...words]) => [...new Set(words)].sort());
-      expect(deleted).toEqual([keys.toSorted(), keys.toSorted(), keys.toSorted()]);
+      const uncached = kv.takeCommands().flat();
+      for (const key of keys) expect(uncached.filter((word) => word === key).length).toBeGreaterThan(2);
       for (const each of pair) {
         expect(await register(each)).toBeUndefined();
         expect([await idsOf(each), await kv.cachedId(each, kind)]).toEqual([[], null]);

@@ -23,13 +23,20 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
   let rows: Row[] = [];
   let inserted = 0;
   const forgotten = new Set<string>();
+  /** Organizations whose deletion is pending. A user with a pending deletion differs in nothing from other users. */
+  const pending = new Set<string>();
   const cached = new Map<string, string>();
 
   const findRow = (id: string) => rows.find(({ present, previous }) => present === id || previous.has(id));
+  const findId = (id: string) => {
+    const row = findRow(id);
+    return row && pending.has(row.present) ? null : row?.userId;
+  };
+  const isForgotten = (id: string) => forgotten.has(id) || pending.has(id);
   /** Inserts nothing if the id is forgotten or is the present id of a user. Throws if the id is a previous id. */
   function insert(id: string): string[] {
     const row = findRow(id);
-    if (forgotten.has(id) || row?.present === id) return [];
+    if (isForgotten(id) || row?.present === id) return [];
     if (row !== undefined) throw databaseError('23505');
     inserted += 1;
     const userId = `00000000-0000-7000-8000-00000000000${inserted}`;
@@ -59,9 +66,9 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
           const row = findRow(id);
           return new Map(row === undefined ? [] : [[id, row.userId]]);
         }),
-      findLink: (_kind: Kind, id: string) => schedule('find', () => findRow(id)?.userId),
+      findLink: (_kind: Kind, id: string) => schedule('find', () => findId(id)),
       insertLink: (_kind: Kind, id: string) => schedule('insert', () => insert(id)[0]),
-      isForgotten: (_kind: Kind, id: string) => schedule('find forgotten', () => forgotten.has(id)),
+      isForgotten: (_kind: Kind, id: string) => schedule('find forgotten', () => isForgotten(id)),
     },
     /** lib/operator/rows.ts */
     rows: { findLinks: (_kind: Kind, id: string) => schedule('find links', () => linksOf(id)) },
@@ -72,7 +79,10 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
     /** The client of the cache. */
     kv: {
       get: (key: string) => schedule('cache get', () => cached.get(key) ?? null),
-      set: (key: string, value: string) => schedule('cache set', () => void cached.set(key, value)),
+      set: (key: string, value: string, options?: { readonly nx?: boolean }) =>
+        schedule('cache set', () => {
+          if (!options?.nx || !cached.has(key)) cached.set(key, value);
+        }),
       del: (...keys: readonly string[]) =>
         schedule('cache delete', () => {
           for (const key of keys) cached.delete(key);
@@ -91,7 +101,12 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
       row.previous.delete(to);
       row.previous.add(from);
     },
+    /** Schedules the deletion of an organization, as lib/links/pending-deletions.ts does. */
+    scheduleDeletion: (id: string) => schedule('schedule deletion', () => void pending.add(id)),
+    /** lib/links/forget.ts */
+    remember: (id: string) => schedule('remember', () => void forgotten.delete(id)),
     insert,
+    remove,
     rowOf: (id: string) => findRow(id)?.userId,
     insertedRows: () => inserted,
     cached,
@@ -99,6 +114,7 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
       rows = [];
       inserted = 0;
       forgotten.clear();
+      pending.clear();
       cached.clear();
     },
   };

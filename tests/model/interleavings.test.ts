@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { beforeAll, expect, test, vi } from 'vitest';
+import type { Kind } from '#lib/linking/links';
 import { cacheKey } from '../harness/dependencies/kv';
 import { fakeStorage } from './fake-storage';
 
@@ -40,9 +41,15 @@ vi.mock('#lib/storage/kv', () => ({
   withKv: (command: (kv: object) => unknown) =>
     command({
       ...storage.kv,
-      set: async (key: string, id: string) => {
+      get: async (key: string) => {
+        const value = await storage.kv.get(key);
+        // The response of the cache can arrive late. For users, this makes no difference.
+        if (key.startsWith('auth:tenant-')) await schedule('cache response', () => undefined);
+        return value;
+      },
+      set: async (key: string, id: string, options?: { readonly nx?: boolean }) => {
         writes.push(id);
-        await storage.kv.set(key, id);
+        await storage.kv.set(key, id, options);
         writes.splice(writes.indexOf(id), 1);
       },
     }),
@@ -62,13 +69,17 @@ const rowId = () => ids.map(storage.rowOf).find((id) => id !== undefined);
 /** The result of a call: the internal id, and whether the call created it. */
 type Result = Promise<{ readonly userId: string; readonly created: boolean } | undefined>;
 
+/** True if organization.deleted has got its 200. */
+let isDeleted = false;
+
 async function loadProcess() {
   vi.resetModules();
   const { resolveId } = await import('#lib/ids/resolve');
   const { registerByIdentityProviderUserId } = await import('#lib/register');
   const { forget } = await import('#lib/operator/forget');
-  const guard = async (id: string): Result => {
-    const resolved = await resolveId('user', id, undefined);
+  const { uncache } = await import('#lib/ids/cache');
+  const guard = async (id: string, kind: Kind = 'user'): Result => {
+    const resolved = await resolveId(kind, id, undefined);
     return resolved && { userId: resolved.id, created: resolved.caller === 'created' };
   };
   const forgetOnce = async (isPauseOver: () => boolean): Result => {
@@ -86,6 +97,26 @@ async function loadProcess() {
       await schedule('move', move, () => storage.canMove(...target()) || waiting.size === 1);
       return undefined;
     },
+    remember: async (): Result => void (await storage.remember(ids[0])),
+    'guard of a tenant': () => guard(ids[0], 'tenant'),
+    /** The last step of a relink, or of its repetition, which finds nothing to move. */
+    'end of a tenant relink': async (): Result => void (await uncache('tenant', ids)),
+    /** The handler of organization.deleted. */
+    async 'event organization.deleted'(): Result {
+      await storage.scheduleDeletion(ids[0]);
+      await uncache('tenant', [ids[0]]);
+      isDeleted = true;
+      return undefined;
+    },
+    /** A request that a client sends after the response to organization.deleted. */
+    async 'later guard of a tenant'(): Result {
+      await schedule(
+        'arrive',
+        () => undefined,
+        () => isDeleted,
+      );
+      return guard(ids[0], 'tenant');
+    },
     // The real pause is so long that no call can still cache the id of the deleted row afterwards. This pause lasts while a call
     // is about to cache an id that no row has.
     forget: () => forgetOnce(() => writes.every((id) => id === rowId())),
@@ -98,8 +129,11 @@ beforeAll(async () => {
   processes = [await loadProcess(), await loadProcess()];
 });
 
-/** The user before the calls: without a row, with a row, with a row and a cached id, or moved to the new id. */
-type UserBefore = 'new' | 'known' | 'cached' | 'moved';
+/**
+ * The user or tenant before the calls: without a row, with a row, with a row and a cached id, with a row and an invalid value in the
+ * cache, moved to the new id, or forgotten.
+ */
+type UserBefore = 'new' | 'known' | 'cached' | 'invalid' | 'moved' | 'forgotten';
 type Operation = readonly [kind: keyof Process, process: number];
 /** `interruptions` limits how often another call continues although the call of the previous step could continue. */
 type Case = [before: UserBefore, interruptions: number | undefined, ...Operation[]];
@@ -109,26 +143,36 @@ function brokenGuarantees([before, , ...calls]: Case, results: readonly Awaited<
   const row = rowId();
   const cached = ids.flatMap((id) => storage.cached.get(cacheKey(id)) ?? []);
   const isForgotten = calls.some(([kind]) => kind.startsWith('forget'));
-  const returned = results.filter((_, index) => !/forget|relink/.test(calls[index]?.[0] ?? ''));
+  const isRemembered = calls.some(([kind]) => kind === 'remember');
+  const isGone = isForgotten || isRemembered || calls.some(([kind]) => kind.startsWith('event'));
+  const returned = results.filter(
+    (_, index) => !/forget|relink|remember|event|later/.test(calls[index]?.[0] ?? ''),
+  );
+  const later = results.filter((_, index) => calls[index]?.[0].startsWith('later'));
   const created = returned.filter((result) => result?.created).length;
-  const creators = before === 'new' ? 1 : 0;
+  const creators = before === 'new' || isRemembered ? 1 : 0;
   const broken = {
     'a user has one internal id': storage.insertedRows() > 1,
-    'one call reports that it created the user': isForgotten ? created > creators : created !== creators,
+    'one call reports that it created the user': isGone ? created > creators : created !== creators,
     'a cached id has a row': cached.some((id) => id !== row),
     'a forgotten user has no row': isForgotten && row !== undefined,
-    'each call returns the internal id': !isForgotten && returned.some((result) => result?.userId !== row),
+    'a request after organization.deleted gets no tenant': later.some((result) => result !== undefined),
+    'each call returns the internal id': !isGone && returned.some((result) => result?.userId !== row),
   };
   return Object.entries(broken).flatMap(([guarantee, isBroken]) => (isBroken ? [guarantee] : []));
 }
 
 function reset(before: UserBefore): void {
   storage.reset();
+  isDeleted = false;
   const run = Number(ids[0].split('_').at(-1)) + 1;
   ids = [`user_old_${run}`, `user_new_${run}`];
   if (before === 'new') return;
+  if (before === 'forgotten') return void storage.remove(ids[0]);
   const [id = ''] = storage.insert(ids[0]);
-  if (before === 'cached') storage.cached.set(cacheKey(ids[0]), id);
+  if (before === 'cached')
+    for (const kind of ['user', 'tenant'] as const) storage.cached.set(cacheKey(ids[0], kind), id);
+  if (before === 'invalid') storage.cached.set(cacheKey(ids[0], 'tenant'), 'invalid');
   if (before === 'moved') storage.move(...ids);
 }
 
@@ -194,6 +238,30 @@ test.each<Case>([
   ['new', undefined, ['register', 0], ['register', 1], ['relink', 1]],
   ['moved', undefined, ['guard', 0], ['guard by the new id', 1], ['relink', 1]],
   ['moved', 2, ['guard', 0], ['guard by the new id', 1], ['forget', 1]],
+  ['forgotten', undefined, ['guard', 0], ['register', 1], ['remember', 1]],
+  [
+    'known',
+    undefined,
+    ['guard of a tenant', 0],
+    ['event organization.deleted', 1],
+    ['later guard of a tenant', 0],
+  ],
+  [
+    'cached',
+    undefined,
+    ['guard of a tenant', 0],
+    ['event organization.deleted', 1],
+    ['later guard of a tenant', 0],
+  ],
+  ['invalid', 2, ['guard of a tenant', 0], ['event organization.deleted', 1], ['later guard of a tenant', 1]],
+  [
+    'known',
+    2,
+    ['guard of a tenant', 0],
+    ['end of a tenant relink', 1],
+    ['event organization.deleted', 1],
+    ['later guard of a tenant', 0],
+  ],
 ])(
   'The guarantees hold after each order of the statements of concurrent calls (user: %s, interruptions: %s, calls: %j, %j, %j)',
   async (...calls) => {

@@ -14,7 +14,7 @@ export interface TestKv {
   readonly address: Address;
   /** Variables that connect the service to the proxy. */
   readonly environment: { readonly KV_REST_API_URL: string; readonly KV_REST_API_TOKEN: string };
-  /** Returns the cached internal id of a user or tenant, or null. */
+  /** Returns the cached value of a user or tenant. Returns null if there is none, and for a blocked id. */
   cachedId(providerId: string, kind?: Kind): Promise<unknown>;
   /** Caches an internal id of a user or tenant. */
   cacheId(providerId: string, id: string, kind?: Kind): Promise<unknown>;
@@ -47,7 +47,10 @@ export async function startTestKv(): Promise<TestKv> {
     proxy,
     address,
     environment: { KV_REST_API_URL: `http://127.0.0.1:${proxy.port}`, KV_REST_API_TOKEN: server.token },
-    cachedId: (providerId, kind) => engine.call('GET', cacheKey(providerId, kind)),
+    async cachedId(providerId, kind) {
+      const value = await engine.call('GET', cacheKey(providerId, kind));
+      return value === '-' ? null : value;
+    },
     cacheId: (providerId, id, kind) => engine.call('SET', cacheKey(providerId, kind), id),
     takeCommands: () => commands.splice(0),
     beforeCommand: async () => undefined,
