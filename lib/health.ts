@@ -23,8 +23,8 @@ const MAX_AGE_MS = 1_000;
  * therefore block only one connection in an outage.
  */
 const pings = singleFlight<void>();
-const checks = singleFlight<Readiness>();
 
+let checking: Promise<Readiness> | undefined;
 let latest: { readonly readiness: Readiness; readonly at: number } | undefined;
 
 async function checkReadiness(): Promise<Readiness> {
@@ -54,11 +54,15 @@ async function checkReadiness(): Promise<Readiness> {
  * Returns whether this process can serve requests. Does not throw.
  *
  * The database query has a timeout of 2 s, and the cache call has the timeout of every cache call (lib/storage/kv.ts). A
- * result is reused for 1 s, even if it is a failure, and concurrent calls share one check. The load on the database and the
- * cache is therefore independent of the number of health checks.
+ * result is reused for 1 s, even if it is a failure, and for 2 s more while a check is in flight. Concurrent calls share one check.
+ * The load on the database and the cache, and the number of waiting requests, is therefore independent of the number of health checks.
  */
 export async function readiness(): Promise<Readiness> {
   if (isShuttingDown()) return STOPPING;
-  if (latest && performance.now() - latest.at < MAX_AGE_MS) return latest.readiness;
-  return checks('', checkReadiness);
+  const maxAge = checking ? MAX_AGE_MS + DATABASE_TIMEOUT_MS : MAX_AGE_MS;
+  if (latest && performance.now() - latest.at < maxAge) return latest.readiness;
+  checking ??= checkReadiness().finally(() => {
+    checking = undefined;
+  });
+  return checking;
 }

@@ -66,6 +66,20 @@ test('A readiness result is reused for 1 s, even if the result is a failure, and
   expect(await readiness()).toEqual({ status: 'ok' });
 });
 
+test('While the database does not respond, only one probe waits, and the others get the previous result at once', async () => {
+  expect(await readiness()).toEqual({ status: 'ok' });
+  later();
+  let fail = (_error: Error) => {};
+  vi.mocked(pingDatabase).mockReturnValue(new Promise((_resolve, reject) => (fail = reject)));
+  const first = readiness();
+  expect(await Promise.all([readiness(), readiness()])).toEqual([{ status: 'ok' }, { status: 'ok' }]);
+  later(2_000);
+  const late = readiness();
+  fail(new Error('no response'));
+  expect(await Promise.all([first, late])).toEqual([down, down]);
+  expect(pingDatabase).toHaveBeenCalledTimes(2);
+});
+
 test('The log has one line for the start and one line for the end of an outage of the database', async () => {
   vi.mocked(pingDatabase).mockRejectedValue(new TypeError('no response'));
   for (let probe = 0; probe < 3; probe += 1) {
