@@ -1,6 +1,4 @@
-import * as z from 'zod/mini';
-import { IdentityProviderUserId } from '#lib/api/schemas';
-import { defineEvent } from '#lib/events';
+import { DeletedResource, defineEvent } from '#lib/events';
 import { uncache } from '#lib/ids/cache';
 import { scheduleDeletion } from '#lib/operator/pending-deletions';
 import { allIdsOf, findLinks } from '#lib/operator/rows';
@@ -14,9 +12,12 @@ const HOURS = 24;
  * if events/index.ts contains it.
  */
 export const forgetDeletedOrganization = defineEvent(
-  z.object({ id: IdentityProviderUserId }),
-  ({ id }, { transaction }) => scheduleDeletion('tenant', transaction, id, HOURS),
+  DeletedResource,
+  async ({ id }, { transaction }) => {
+    if (id) await scheduleDeletion('tenant', transaction, id, HOURS);
+  },
   async ({ id }) => {
+    if (!id) return;
     const [link] = await findLinks('tenant', id);
     // A previous id is not the organization that the tenant has now.
     await uncache('tenant', link?.providerId === id ? allIdsOf(link) : [id]);

@@ -1,6 +1,4 @@
-import * as z from 'zod/mini';
-import { IdentityProviderUserId } from '#lib/api/schemas';
-import { defineEvent } from '#lib/events';
+import { DeletedResource, defineEvent } from '#lib/events';
 import { scheduleDeletion } from '#lib/operator/pending-deletions';
 
 /** Holding period in hours. Until it ends, an operator can cancel the deletion of a user who was deleted by mistake. */
@@ -11,7 +9,6 @@ const HOURS = 24;
  * this service. After the holding period, `npm run users -- due` deletes the user (docs/users.md). The handler runs
  * only if events/index.ts contains it.
  */
-export const forgetDeletedUser = defineEvent(
-  z.object({ id: IdentityProviderUserId }),
-  ({ id }, { transaction }) => scheduleDeletion('user', transaction, id, HOURS),
-);
+export const forgetDeletedUser = defineEvent(DeletedResource, async ({ id }, { transaction }) => {
+  if (id) await scheduleDeletion('user', transaction, id, HOURS);
+});

@@ -13,7 +13,7 @@ export type Verdict = Awaited<ReturnType<typeof readVerdict>>;
 export type Resolve<T> = (verdict: Verdict, headers: Headers) => Promise<T | undefined>;
 
 async function contextOf(verdict: Verdict): Promise<AuthenticatedContext | undefined> {
-  const { user, actor, reason = 'forgotten', isUnchecked } = verdict;
+  const { user, actor, reason = 'forgotten', isUnchecked, isAccessToken } = verdict;
   if (actor) addLogFields({ impersonated: true });
   const resolved = user === undefined ? undefined : await resolveId('user', user, verdict.issuedAt);
   if (user !== undefined && resolved !== undefined) {
@@ -22,7 +22,7 @@ async function contextOf(verdict: Verdict): Promise<AuthenticatedContext | undef
     return Object.freeze({ isAuthenticated: true, userId, identityProviderUserId: user });
   }
   addLogFields({ reason });
-  if (isUnchecked) throw new HttpError(503, 'Service Unavailable', { 'retry-after': '1' });
+  if (isUnchecked && !isAccessToken) throw new HttpError(503, 'Service Unavailable', { 'retry-after': '1' });
   return undefined;
 }
 

@@ -59,7 +59,7 @@ async function checkReadiness(): Promise<Readiness> {
  */
 export async function readiness(): Promise<Readiness> {
   if (isShuttingDown()) return STOPPING;
-  const maxAge = checking ? MAX_AGE_MS + DATABASE_TIMEOUT_MS : MAX_AGE_MS;
+  const maxAge = checking !== undefined ? MAX_AGE_MS + DATABASE_TIMEOUT_MS : MAX_AGE_MS;
   if (latest && performance.now() - latest.at < maxAge) return latest.readiness;
   checking ??= checkReadiness().finally(() => {
     checking = undefined;

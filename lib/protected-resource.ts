@@ -4,12 +4,13 @@ import { type GuardedHandler, guardBy, resolveUser, type Verdict } from './guard
 import { HttpError } from './http/error';
 import { addLogFields } from './http/request-log';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
+import { issuer } from './idp/access-token';
 import type { Actor } from './idp/claims';
 import { extractCredential } from './idp/credential';
 
 /** The authenticated user of a request, and who acts for the user: an OAuth client, a person or an agent. */
 export interface ResourceContext extends AuthenticatedContext {
-  /** The client and its scopes. Both are undefined for a session. */
+  /** The client and its scopes. Both are undefined for a session, which only a resource with `sessions` accepts. */
   readonly clientId?: string | undefined;
   readonly scopes?: readonly string[] | undefined;
   readonly actor?: Actor | undefined;
@@ -40,24 +41,29 @@ const withCors =
 
 const OPTIONS = withCors(route(() => new Response(null, { status: 204, headers: PREFLIGHT })));
 
-interface Scopes {
+interface Options {
   /** The scopes that an access token must have. */
   readonly scopes: readonly string[];
   /** Other scopes for which a client should ask, such as `offline_access`. */
   readonly optionalScopes?: readonly string[];
+  /** Accepts session tokens too, which have no audience and no scopes. */
+  readonly sessions?: boolean;
 }
 
 /**
  * Declares the route at a path as an OAuth protected resource, whose identifier is PUBLIC_ORIGIN with the path. Throws an error for
  * a path that contains more than letters, digits, `_`, `~`, `-` and single slashes.
  *
- * `guard` creates a route like the guard for sessions, which also accepts an access token of a user. The provider must have
- * issued the token for this resource (RFC 8707), and the token must have all `scopes`. Scopes do not apply to a session. Without
- * a session or a valid token, the response is a 401. If the token lacks a scope, it is a 403. Both have a `WWW-Authenticate`
+ * `guard` creates a route like the guard for sessions, which accepts an access token of a user instead, and with `sessions` also. The
+ * provider must have issued the token for this resource (RFC 8707), and the token must have all `scopes`. Scopes do not apply to a
+ * session. Without a valid credential, the response is a 401. If the token lacks a scope, it is a 403. Both have a `WWW-Authenticate`
  * header, which leads a client to `metadata`. Pages of other origins can send an access token, but no cookie. Without
  * PUBLIC_ORIGIN, every access token gets a 401, and `metadata` is a 404.
  */
-export function protectedResource(path: string, { scopes: required, optionalScopes = [] }: Scopes) {
+export function protectedResource(
+  path: string,
+  { scopes: required, optionalScopes = [], sessions = false }: Options,
+) {
   if (!PATH.test(path)) throw new Error(`${path} cannot be the path of a protected resource`);
   const scopes = [...required, ...optionalScopes];
 
@@ -89,7 +95,7 @@ export function protectedResource(path: string, { scopes: required, optionalScop
   }
 
   async function contextOf(verdict: Verdict, headers: Headers): Promise<ResourceContext> {
-    const { accessToken } = verdict;
+    const { accessToken, isAccessToken, ...session } = verdict;
     // As for a POST, because cookies of another page do not count here in any request.
     const credential = extractCredential('POST', headers, []);
     const reason =
@@ -98,9 +104,12 @@ export function protectedResource(path: string, { scopes: required, optionalScop
       addLogFields({ reason: 'insufficient-scope' });
       throw challenge(403, 'insufficient_scope');
     }
+    const { user, actor } = accessToken ?? session;
+    const isOfSession = !isAccessToken && (user !== undefined || session.isUnchecked);
+    const unaccepted = reason ?? (isOfSession && !accessToken && !sessions ? 'session' : undefined);
     // Without the issue time of an access token, which does not link a forgotten user again.
-    const { user, actor } = accessToken ?? verdict;
-    const context = await resolveUser(reason ? { reason } : accessToken ? { user, actor } : verdict);
+    const caller = accessToken ? { user, actor } : session;
+    const context = await resolveUser(unaccepted ? { reason: unaccepted } : caller);
     if (context === undefined) {
       const isToken =
         typeof credential === 'object'
@@ -121,10 +130,9 @@ export function protectedResource(path: string, { scopes: required, optionalScop
         route(() => {
           const resource = address(path);
           if (resource === undefined) throw new HttpError(404, 'Not found');
-          const { CLERK_FAPI_URL, IDP_PUBLISHABLE_KEY } = environment();
           return json({
             resource,
-            authorization_servers: [CLERK_FAPI_URL ?? IDP_PUBLISHABLE_KEY.frontendApi],
+            authorization_servers: [issuer()],
             scopes_supported: scopes,
             bearer_methods_supported: ['header'],
           });

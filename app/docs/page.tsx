@@ -118,8 +118,9 @@ const OperationView = (operation: Operation) => {
 
 const { info, tags, components } = openApiDocument;
 const [summary = '', ...rules] = info.description.split('\n\n');
-const PREPARATION =
-  'API=http://localhost:3000\nnpm run -s local create-user\nTOKEN=$(npm run -s local token)';
+/** Returns the commands that set the variables of the other commands. */
+const preparation = () =>
+  `API=${process.env['PUBLIC_ORIGIN'] || 'http://localhost:3000'}\nnpm run -s local create-user\nTOKEN=$(npm run -s local token)`;
 
 export default function DocsPage() {
   return (
@@ -149,7 +150,7 @@ export default function DocsPage() {
             pages of your application, <code>await session.getToken()</code> from <code>useSession()</code>{' '}
             returns a token. The commands below use the variables <code>API</code> and <code>TOKEN</code>.
           </p>
-          <Command title="Prepare the shell">{PREPARATION}</Command>
+          <Command title="Prepare the shell">{preparation()}</Command>
         </Section>
         {tags.map(({ name, description }) => (
           <Section key={name} id={name} title={name.charAt(0).toUpperCase() + name.slice(1)}>

@@ -23,7 +23,7 @@ export function rejection(status: RejectionStatus, givenRequestId?: unknown, err
   const requestId = requestIdOf(givenRequestId);
   const line = { requestId, route: 'none', status, ms: 0 };
   telemetry()?.recordRequest({ ...line, method: '_OTHER', fields: {}, quiet: false });
-  if (status < 500) log.info(line, 'request');
+  if (status < 500 || status === 503) log.info(line, 'request');
   else log.error({ ...line, error: describeError(error) }, 'request');
   const body = JSON.stringify({ message: REJECTIONS[status] });
   const headers = {
@@ -32,6 +32,8 @@ export function rejection(status: RejectionStatus, givenRequestId?: unknown, err
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
     'x-request-id': requestId,
+    ...(status === 503 ? { 'retry-after': '1' } : {}),
+    ...(status === 405 ? { allow: 'DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT' } : {}),
   };
   return { headers, body };
 }

@@ -23,7 +23,7 @@ export function addLogFields(fields: RequestLogFields): void {
   Object.assign(currentFields.getStore() ?? {}, fields);
 }
 
-/** Writes the log line of a request and records its metrics. */
+/** Writes the log line of a request and records its metrics. A 503 is not an error, because its sender has logged the cause. */
 export function logRequest(request: HandledRequest): void {
   telemetry()?.recordRequest(request);
   const { requestId, method, route, status, ms, fields, error, quiet } = request;
@@ -33,9 +33,10 @@ export function logRequest(request: HandledRequest): void {
     status,
     ms: Math.round(ms),
     ...fields,
-    ...(status < 500 ? {} : { error: describeError(error) }),
+    ...(status < 500 || status === 503 ? {} : { error: describeError(error) }),
   };
-  log[quiet && error === undefined ? 'debug' : status < 500 ? 'info' : 'error'](line, 'request');
+  const level = status < 500 || status === 503 ? 'info' : 'error';
+  log[quiet && error === undefined ? 'debug' : level](line, 'request');
 }
 
 /**

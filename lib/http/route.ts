@@ -47,7 +47,7 @@ async function patternOf(pathname: string, params: Promise<unknown>): Promise<st
 
 /**
  * Creates a route from a handler. An error of the handler becomes a JSON response. If the handler calls `redirect()` or
- * `notFound()`, Next.js creates the response. Every other response has an `x-request-id` and `cache-control: no-store`, and its
+ * `notFound()`, Next.js creates the response. Every other response has an `x-request-id` and `cache-control: no-store`, a 401 has a challenge (RFC 6750, 3), and its
  * request has one log line with the pattern of the path, or with `name` instead. With `quiet`, this line has the level `debug`
  * unless the handler throws.
  */
@@ -70,6 +70,8 @@ export function route<C extends RouteContext>(
     const requestId = requestIdOf(request.headers.get('x-request-id'));
     response.headers.set('cache-control', 'no-store');
     response.headers.set('x-request-id', requestId);
+    if (response.status === 401 && !response.headers.has('www-authenticate'))
+      response.headers.set('www-authenticate', 'Bearer');
     const timing = serverTiming(fields);
     if (timing) response.headers.set('server-timing', timing);
     logRequest({

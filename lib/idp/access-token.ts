@@ -9,7 +9,13 @@ import { rejectedVerdict, type Verdict } from './verdict';
 /** Types in the header of an access token (RFC 9068, 2.1). */
 const TYPES = ['at+jwt', 'application/at+jwt'];
 const Header = z.object({ typ: z.enum(TYPES) });
+/** The service understands no extension of the format that a `crit` header could require (RFC 7515, 4.1.11). */
+const WithoutExtensions = z.object({ crit: z.optional(z.undefined()) });
+/** The required claims (RFC 9068, 2.2). A resource checks `aud`, so that the log has a reason of its own. */
 const Claims = z.object({
+  iss: z.string(),
+  iat: z.number(),
+  jti: z.string().check(z.minLength(1)),
   sub: z.string().check(z.startsWith('user_'), z.refine(isIdentityProviderUserId)),
   client_id: z.string().check(z.minLength(1)),
   scope: z._default(z.string(), ''),
@@ -19,8 +25,14 @@ const Claims = z.object({
 });
 const SdkError = z.object({ reason: z.string() });
 
+/** Returns the issuer of the instance's access tokens, which is its authorization server. */
+export function issuer(): string {
+  const { CLERK_FAPI_URL, IDP_PUBLISHABLE_KEY } = environment();
+  return CLERK_FAPI_URL ?? IDP_PUBLISHABLE_KEY.frontendApi;
+}
+
 /** Decodes the part of a JWT at this index. Does not verify the JWT. */
-const decode = (jwt: string, index: 0 | 1): unknown =>
+export const decode = (jwt: string, index: 0 | 1): unknown =>
   parseJson(Buffer.from(jwt.split('.')[index] ?? '', 'base64url').toString());
 
 /** Returns true if the header of a JWT says that it is an OAuth access token. Does not verify the JWT. */
@@ -34,7 +46,9 @@ export async function verifyAccessToken(jwt: string): Promise<Verdict> {
   const { IDP_JWT_KEY: jwtKey, IDP_SECRET_KEY, CLERK_API_URL } = environment();
   const { data: claims } = Claims.safeParse(decode(jwt, 1));
   const actor = parseActor(claims?.act);
-  if (claims === undefined || actor === null) return { reason: 'malformed' };
+  if (claims === undefined || actor === null || !WithoutExtensions.safeParse(decode(jwt, 0)).success)
+    return { reason: 'malformed' };
+  if (claims.iss !== issuer()) return { reason: 'issuer' };
   const remote = CLERK_API_URL ? { apiUrl: CLERK_API_URL } : {};
   const key = jwtKey ? { jwtKey } : { secretKey: IDP_SECRET_KEY, ...remote };
   try {

@@ -1,10 +1,11 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { type NextFetchEvent, type NextMiddleware, NextRequest } from 'next/server';
+import * as z from 'zod/mini';
 import { environment } from '../base/env';
 import { withTimeout } from '../base/timeout';
 import { passedHeader } from '../next/middleware-headers';
-import { isAccessToken, verifyAccessToken } from './access-token';
+import { decode, isAccessToken, verifyAccessToken } from './access-token';
 import { type Credential, extractCredential, type NoCredential } from './credential';
 import { rejectedVerdict, SIGNED_OUT, signVerdict, VERDICT, type Verdict } from './verdict';
 
@@ -24,9 +25,26 @@ export function leaveVerdict(request: NextRequest, verdict: Verdict): void {
   verdicts.set(request, verdict);
 }
 
-const signedOut = (verdict: Verdict): AuthState => [
+/** What a token must have that some key of the provider can have signed. */
+const Header = z.object({ alg: z.literal('RS256'), kid: z.string() });
+const Claims = z.object({ exp: z.number() });
+const CLOCK_SKEW_MS = 5_000;
+
+function isValidWithSomeKey(jwt: string): boolean {
+  const { exp = 0 } = Claims.safeParse(decode(jwt, 1)).data ?? {};
+  return Header.safeParse(decode(jwt, 0)).success && exp * 1_000 > Date.now() - CLOCK_SKEW_MS;
+}
+
+/** Returns the verdict on a credential that could not be checked for lack of keys. Without a token that needs them, it is invalid. */
+function uncheckedVerdict({ reason }: Verdict, { value }: Credential): Verdict {
+  const tokens = value.match(/(?<=^Bearer |__session[^=]*=)[^;]+/g) ?? [];
+  if (!tokens.some(isValidWithSomeKey)) return { reason };
+  return { reason, isUnchecked: true, isAccessToken: tokens.some(isAccessToken) || undefined };
+}
+
+const signedOut = (verdict: Verdict, credential?: Credential): AuthState => [
   ['x-clerk-auth-status', 'signed-out'],
-  [VERDICT, signVerdict(verdict)],
+  [VERDICT, signVerdict(verdict.isUnchecked && credential ? uncheckedVerdict(verdict, credential) : verdict)],
 ];
 
 /** Returns the auth state of a user. The SDK's middleware passes its part in headers that Next.js turns into request headers. */
@@ -58,13 +76,14 @@ export function authenticator(sdk: NextMiddleware) {
   /** Verifies a credential. Also returns the expiry of a verified token in seconds since 1970. */
   async function verify(
     request: NextRequest,
-    { header, value }: Credential,
+    credential: Credential,
     event: NextFetchEvent,
   ): Promise<readonly [state: AuthState, expiresAt?: number | undefined]> {
+    const { header, value } = credential;
     const token = header === 'authorization' ? value.replace('Bearer ', '') : '';
     if (isAccessToken(token)) {
       const verdict = await verifyAccessToken(token);
-      return [signedOut(verdict), verdict.expiresAt];
+      return [signedOut(verdict, credential), verdict.expiresAt];
     }
     const { origin, pathname } = request.nextUrl;
     const headers = { 'sec-fetch-dest': 'empty', [header]: value };
@@ -75,7 +94,8 @@ export function authenticator(sdk: NextMiddleware) {
     if (verdict.user !== undefined) return [signedIn(verdict, response), verdict.expiresAt];
     // The SDK's own reason is more precise.
     const isRejected = verdict.reason === SIGNED_OUT.reason;
-    return [signedOut(isRejected ? rejectedVerdict(response.headers.get('x-clerk-auth-reason')) : verdict)];
+    const reason = response.headers.get('x-clerk-auth-reason');
+    return [signedOut(isRejected ? rejectedVerdict(reason) : verdict, credential)];
   }
 
   return async (request: NextRequest, headers: Headers, event: NextFetchEvent): Promise<AuthState> => {
@@ -96,7 +116,7 @@ export function authenticator(sdk: NextMiddleware) {
       if (ttl > 0) verified.set(key, state, { ttl });
       return state;
     } catch (error) {
-      return signedOut(rejectedVerdict(undefined, error));
+      return signedOut(rejectedVerdict(undefined, error), credential);
     }
   };
 }

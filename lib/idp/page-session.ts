@@ -4,7 +4,7 @@ import { describeError } from '../base/errors';
 import { rateLimitedWarning } from '../base/log';
 import { withTimeout } from '../base/timeout';
 import { withoutDefaultPort } from '../http/address';
-import { cancelRewrite, rewrite } from '../next/middleware-headers';
+import { cancelRewrite, passHeader, rewrite } from '../next/middleware-headers';
 import { dropInvalidRouterState } from '../next/router-state';
 import { clientHeaders, cookieHeader, parseCookies } from './credential';
 import { PAGE_PATH, rejectedVerdict, signVerdict, VERDICT } from './verdict';
@@ -17,6 +17,8 @@ const HANDSHAKE_TOKEN = /^ey[\w-]+\.[\w-]+\.[\w-]+$/;
 /** With this header, the SDK does not redirect the browser to the provider. */
 const NO_REDIRECT = ['sec-fetch-dest', 'empty'] as const;
 const MAX_PATH_LENGTH = 2_000;
+/** Files and pages that are the same for every visitor. */
+const WITHOUT_SESSION = /^\/(?:robots\.txt|icon\.svg|sign-(?:in|up)(?:\/.*)?)$/;
 
 const warn = rateLimitedWarning('session of a page not verified');
 
@@ -71,8 +73,8 @@ const setsCookies = ({ headers }: Response) =>
  * session (a handshake). If the SDK fails or gets no cookies for a nonce, the page is served without a session, because a second
  * handshake could redirect the browser forever.
  *
- * If the session could not be checked, the response is a 503 that shows app/unavailable in place of the page. For a server
- * action, it is undefined. With IDP_JWT_KEY, the SDK waits for the provider only to exchange a nonce.
+ * If the session could not be checked, the response is a 503 that shows app/unavailable in place of the page, unless the page needs
+ * no session. For a server action, it is undefined. With IDP_JWT_KEY, the SDK waits for the provider only to exchange a nonce.
  */
 export async function pageResponse(
   sdk: NextMiddleware,
@@ -98,7 +100,9 @@ export async function pageResponse(
   cancelRewrite(page);
   if (!isUnchecked) return page;
   const verdict = { reason: reason || 'not-verified', isUnchecked };
-  rewrite(page, new URL('/unavailable', request.url), [VERDICT, signVerdict(verdict)]);
+  passHeader(page, VERDICT, signVerdict(verdict));
+  if (WITHOUT_SESSION.test(request.nextUrl.pathname)) return page;
+  rewrite(page, new URL('/unavailable', request.url));
   page.headers.set('retry-after', '1');
   return new Response(null, { status: 503, headers: page.headers });
 }

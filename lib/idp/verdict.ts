@@ -16,6 +16,8 @@ const Verdict = z.object({
   reason: z.optional(z.string()),
   /** True if the credential could not be checked, so that it is neither valid nor invalid. */
   isUnchecked: z.optional(z.boolean()),
+  /** True if the unchecked credential is an access token, which no route for sessions accepts. */
+  isAccessToken: z.optional(z.boolean()),
   /** Times of the token in seconds since 1970. */
   issuedAt: z.optional(z.number()),
   expiresAt: z.optional(z.number()),

@@ -19,9 +19,12 @@ export function cancelRewrite({ headers }: Response): void {
   headers.delete(REWRITE);
 }
 
-/** Passes the request to the page at another address, with a value for a header that the response already passes. */
-export function rewrite({ headers }: Response, url: URL, [name, value]: readonly [string, string]): void {
+/** Sets another value of a header that the response already passes to the route. */
+export const passHeader = ({ headers }: Response, name: string, value: string): void =>
   headers.set(REQUEST + name, value);
+
+/** Passes the request to the page at another address. */
+export function rewrite({ headers }: Response, { href }: URL): void {
   headers.delete(NEXT);
-  headers.set(REWRITE, url.href);
+  headers.set(REWRITE, href);
 }

@@ -43,7 +43,7 @@ const HANDLERS = {
 
 let messages = 0;
 /** Delivers an event to the webhook. `timestamp` is the time of the event in milliseconds since 1970. */
-function deliver(type: string, id: string, timestamp = Date.now()) {
+function deliver(type: string, id: string | null | undefined, timestamp = Date.now()) {
   messages += 1;
   const payload = JSON.stringify({ type, data: { id, deleted: true }, timestamp });
   const headers = signatureHeaders(payload, { secret: SIGNING_SECRET, id: `msg_${messages}` });
@@ -113,6 +113,14 @@ describe.each([
     expect(await kv.cachedId('id_due', kind)).toBeNull();
     expect([...(await service.forgottenUntil(kind, ['id_due'])).keys()]).toEqual(['id_due']);
   });
+
+  test.each([undefined, null, ''])(
+    'An event without an id (%j) has no effect, and its delivery succeeds',
+    async (id) => {
+      expect(await deliver(type, id)).toEqual({ received: true, eventType: type });
+      expect(await pending()).toEqual([]);
+    },
+  );
 
   test('A user or organization that exists at the provider again is not deleted, and the deletion is no longer pending', async () => {
     const internalId = await linkAndDelete('id_restored');

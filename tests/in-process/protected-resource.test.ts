@@ -6,6 +6,7 @@ import { parseEnvironment, setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
 import { guardTenant } from '#lib/guard-tenant';
 import { json } from '#lib/http/route';
+import { signVerdict, VERDICT } from '#lib/idp/verdict';
 import { forget } from '#lib/operator/forget';
 import { protectedResource } from '#lib/protected-resource';
 import { POST as register } from '../../app/auth/v1/register/route';
@@ -46,8 +47,10 @@ afterEach(() => {
 });
 
 const handler = vi.fn((_request: NextRequest, context: object) => json(context));
-const resource = protectedResource('/mcp/v1', { scopes: ['read'], optionalScopes: ['offline_access'] });
+const options = { scopes: ['read'], optionalScopes: ['offline_access'] };
+const resource = protectedResource('/mcp/v1', options);
 const guarded = resource.guard(handler);
+const withSessions = protectedResource('/mcp/v1', { ...options, sessions: true }).guard(handler);
 
 type Route = typeof guarded;
 
@@ -100,8 +103,15 @@ test('The first access token of a user links the user, and leads to the same int
   const user = { isAuthenticated: true, userId, identityProviderUserId: 'user_new' };
   expect([status, body]).toEqual([200, { ...user, clientId: 'client_1', scopes: ['read', 'write'] }]);
   expect(Object.isFrozen(handler.mock.calls[0]?.[1])).toBe(true);
-  expect((await send(bearer(tokenFor(idp, 'user_new')))).body).toEqual(user);
-  expect((await send(cookie(tokenFor(idp, 'user_new')))).body).toEqual(user);
+  expect((await send(bearer(tokenFor(idp, 'user_new')), withSessions)).body).toEqual(user);
+  expect((await send(cookie(tokenFor(idp, 'user_new')), withSessions)).body).toEqual(user);
+});
+
+test('A resource accepts a session token only with `sessions`, because the token was not issued for it', async () => {
+  const session = tokenFor(idp, 'user_session');
+  expect(await send(bearer(session))).toEqual(invalid);
+  expect(await send(cookie(session))).toEqual(rejected(''));
+  expect([reasons(), await database.idsOf('user_session')]).toEqual([['session', 'session'], []]);
 });
 
 test.each<[string, object, Signing?]>([
@@ -137,6 +147,9 @@ test.each<[string, object, Signing?]>([
     { client_id: id },
   ]),
   ...[['read'], 7, {}].map((scope): [string, object] => [`the scope ${JSON.stringify(scope)}`, { scope }]),
+  ['the issuer of another instance', { iss: 'https://other.clerk.accounts.dev' }],
+  ...['iss', 'iat', 'jti'].map((name): [string, object] => [`no ${name}`, { [name]: undefined }]),
+  ['an unknown critical extension', {}, { header: { crit: ['b64'] } }],
   ['an expired validity', { exp: now() - 10 }],
   ['no expiry', { exp: undefined }],
   ['a validity that has not begun', { nbf: now() + 60 }],
@@ -195,7 +208,7 @@ test('Every other guarded route rejects an access token, which is verified once'
   kv.takeCommands();
   for (const token of tokens)
     for (const route of [me, register, guardTenant(handler)])
-      expect(await send(bearer(token), route)).toEqual({ ...invalid, challenge: null });
+      expect(await send(bearer(token), route)).toEqual({ ...invalid, challenge: 'Bearer' });
   expect([verify.mock.calls.length, kv.takeCommands()]).toEqual([1, []]);
   verify.mockRestore();
 });
@@ -205,7 +218,7 @@ test('An access token does not link a forgotten user again, whatever its issue t
   await database.pool.query(`UPDATE forgotten_users SET forgotten_at = now() - interval '1 hour'`);
   expect(await send(bearer(accessToken('user_forgotten')))).toEqual(invalid);
   expect(lines).toContainEqual([expect.objectContaining({ reason: 'forgotten' }), 'request']);
-  expect(await send(bearer(tokenFor(idp, 'user_forgotten')))).toMatchObject({ status: 200 });
+  expect(await send(bearer(tokenFor(idp, 'user_forgotten')), withSessions)).toMatchObject({ status: 200 });
 });
 
 test('Each of 400 requests of 50 users with access tokens and sessions gets its own id, also of cached tokens, and the log contains no claim of a token', async () => {
@@ -215,7 +228,7 @@ test('Each of 400 requests of 50 users with access tokens and sessions gets its 
   );
   const ids: [user: string, id: unknown][] = [];
   await inParallel(20, Array.from({ length: 4 }, () => credentials).flat(), async ({ user, token }) => {
-    ids.push([user, (await send(bearer(token))).body.userId]);
+    ids.push([user, (await send(bearer(token), withSessions)).body.userId]);
   });
   const { rows } = await database.pool.query('SELECT identity_provider_user_id AS user, id FROM users');
   const idOf = new Map(rows.map(({ user, id }) => [user, id]));
@@ -237,6 +250,21 @@ test('Without IDP_JWT_KEY, the SDK gets the keys from the provider', async () =>
   configure({ IDP_JWT_KEY: '', CLERK_API_URL: idp.url });
   expect(await send(bearer(accessToken('user_1')))).toMatchObject({ status: 200 });
 });
+
+test.each([
+  [true, [503, 503, 401]],
+  [undefined, [401, 503, 503]],
+])(
+  'An unchecked access token (%s) or session gets a 503 only from a route that accepts its kind',
+  async (isAccessToken, statuses) => {
+    const verdict = signVerdict({ reason: 'jwk-failed-to-load', isUnchecked: true, isAccessToken });
+    const request = () => new NextRequest('http://localhost/mcp/v1', { headers: { [VERDICT]: verdict } });
+    const context = { params: Promise.resolve({}) };
+    const responses = [guarded, withSessions, me].map((each) => each(request(), context));
+    expect((await Promise.all(responses)).map(({ status }) => status)).toEqual(statuses);
+    expect(log.error).not.toHaveBeenCalled();
+  },
+);
 
 test('The metadata names the resource, its authorization server and its scopes', async () => {
   expect(await send({}, resource.metadata.GET)).toMatchObject({
@@ -281,17 +309,19 @@ test.each([
   async (_what, headers) => {
     configure({ IDP_AUTHORIZED_PARTIES: 'https://authorized.example' });
     const session = tokenFor(idp, 'user_1', { azp: 'https://authorized.example' });
-    expect(await send({ ...headers, ...cookie(session) })).toEqual(rejected(''));
+    expect(await send({ ...headers, ...cookie(session) }, withSessions)).toEqual(rejected(''));
     expect(reasons()).toEqual(['foreign-cookie']);
-    expect(await send({ ...headers, ...bearer(session) })).toMatchObject({ status: 200 });
+    expect(await send({ ...headers, ...bearer(session) }, withSessions)).toMatchObject({ status: 200 });
   },
 );
 
-test('A resource rejects a token for another resource of the same origin', async () => {
-  const other = protectedResource('/other/v1', { scopes: ['read'] });
-  const token = bearer(accessToken('user_1', { aud: `${ORIGIN}/other/v1` }));
-  expect(await send(token, other.guard(handler))).toMatchObject({ status: 200 });
-  expect(await send(token)).toEqual(invalid);
+test('A resource rejects a token for another resource of the same origin with a 401, also if the token lacks a scope', async () => {
+  const other = protectedResource('/other/v1', { scopes: [] });
+  for (const scope of ['read', '']) {
+    const token = bearer(accessToken('user_1', { aud: `${ORIGIN}/other/v1`, scope }));
+    expect(await send(token, other.guard(handler))).toMatchObject({ status: 200 });
+    expect(await send(token)).toEqual(invalid);
+  }
 });
 
 test.each(['https://api.example.com', 'https://api.example.com/'])(
@@ -330,8 +360,9 @@ test('The context has the actor of an access token or a session, and the log say
   for (const token of [accessToken, tokenFor.bind(undefined, idp)]) {
     const actor = { id: 'user_admin', type: 'agent' };
     const act = { sub: actor.id, type: actor.type };
-    expect(await send(bearer(token('user_1', { act })))).toMatchObject({ status: 200, body: { actor } });
+    const sent = bearer(token('user_1', { act }));
+    expect(await send(sent, withSessions)).toMatchObject({ status: 200, body: { actor } });
     expect(lines.at(-1)).toEqual([expect.objectContaining({ impersonated: true }), 'request']);
-    expect(await send(bearer(token('user_1', { act: { sub: 7 } })))).toEqual(invalid);
+    expect(await send(bearer(token('user_1', { act: { sub: 7 } })), withSessions)).toEqual(invalid);
   }
 });

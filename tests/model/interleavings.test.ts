@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { beforeAll, expect, test, vi } from 'vitest';
-import type { Kind } from '#lib/linking/links';
+import type { Kind } from '#lib/ids/kinds';
 import { cacheKey } from '../harness/dependencies/kv';
 import { fakeStorage } from './fake-storage';
 

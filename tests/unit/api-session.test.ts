@@ -8,9 +8,13 @@ import { readVerdict, VERDICT } from '#lib/idp/verdict';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 
-const TOKEN = 'eyJh.eyJz.c2ln';
+const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
+/** Returns a token without a valid signature. */
+const tokenWith = (header: object, claims: object = {}) =>
+  `${encode({ alg: 'RS256', kid: 'key', ...header })}.${encode({ exp: NOW, ...claims })}.c2ln`;
 const event: NextFetchEvent = Object.create(null);
 const NOW = 1_000_000_000;
+const TOKEN = tokenWith({});
 
 /** Returns a response of the SDK's middleware, which passes these headers to the route. */
 const passing = (headers: Record<string, string>, own = {}) =>
@@ -112,6 +116,25 @@ test.each([
     setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_JWT_KEY }));
     expect(readVerdict(await call())).toEqual({ reason });
     expect(sdk).toHaveBeenCalledTimes(2);
+  },
+);
+
+test.each<[string, string, object]>([
+  ['a token that has expired', tokenWith({}, { exp: NOW / 1_000 - 6 }), {}],
+  ['the algorithm none', tokenWith({ alg: 'none' }), {}],
+  ['the algorithm HS256', tokenWith({ alg: 'HS256' }), {}],
+  ['a token without the id of a key', tokenWith({ kid: undefined }), {}],
+  ['an access token', tokenWith({ typ: 'at+jwt' }), { isUnchecked: true, isAccessToken: true }],
+  ['a token that has just expired', tokenWith({}, { exp: NOW / 1_000 - 4 }), { isUnchecked: true }],
+])(
+  'Without the keys of the provider, only a credential that some key can have signed is unchecked: %s',
+  async (_what, token, more) => {
+    vi.spyOn(log, 'warn').mockReturnValue();
+    const headers = { 'x-clerk-auth-reason': 'jwk-failed-to-load' };
+    const { call } = authenticatorWith(async () => passing({ 'x-clerk-auth-status': 'signed-out' }, headers));
+    const session = { cookie: `__session=${token}; __client_uat=1`, 'sec-fetch-site': 'same-origin' };
+    for (const each of [{ authorization: token }, session])
+      expect(readVerdict(await call(each))).toEqual({ reason: 'jwk-failed-to-load', ...more });
   },
 );
 

@@ -98,7 +98,7 @@ describe.each([
       body: { message: 'Service Unavailable' },
       retryAfter: '1',
     });
-    expect(log.error).toHaveBeenCalledWith(expect.objectContaining({ reason: 'not-verified' }), 'request');
+    logged({ reason: 'not-verified' });
     expect([handler.mock.calls, vi.mocked(resolveId).mock.calls]).toEqual([[], []]);
   });
 

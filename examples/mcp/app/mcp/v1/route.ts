@@ -1,4 +1,5 @@
-import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
+import { createMcpHandler, hostHeaderValidationResponse, McpServer } from '@modelcontextprotocol/server';
+import { environment } from '#lib/base/env';
 import { mcp } from './resource';
 
 /**
@@ -7,6 +8,10 @@ import { mcp } from './resource';
  * npm install --save-prod @modelcontextprotocol/server@2.4.0
  */
 export const POST = mcp.guard((request, { userId }) => {
+  // Rejects a page that reaches the server under another name (DNS rebinding).
+  const { hostname } = new URL(environment().PUBLIC_ORIGIN ?? request.url);
+  const rejected = hostHeaderValidationResponse(request, [hostname]);
+  if (rejected) return rejected;
   const handler = createMcpHandler(() => {
     const server = new McpServer({ name: 'identity-link', version: '1.0.0' });
     server.registerTool('whoami', { description: 'Returns the internal id of the user' }, () => ({
