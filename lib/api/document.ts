@@ -104,11 +104,14 @@ const sessions = [{ bearer: [] }, { cookie: [] }];
 
 /** Responses of several operations. The document contains each of them once, and references to it. */
 const shared = {
-  Unauthorized: failure(
-    'There is no verified session, or the service does not accept its user, because an operator has deleted the user since ' +
-      'the session token was issued or has moved the user to another id. The service checks the session before the body.',
-    'Unauthorized',
-  ),
+  Unauthorized: {
+    ...failure(
+      'There is no verified session, or the service does not accept its user, because an operator has deleted the user since ' +
+        'the session token was issued or has moved the user to another id. The service checks the session before the body.',
+      'Unauthorized',
+    ),
+    headers: { 'www-authenticate': { description: 'The scheme: `Bearer`.', schema: { type: 'string' } } },
+  },
   PayloadTooLarge: failure('The body is too large.', 'Payload too large'),
   InternalServerError: failure(
     'An unexpected error, for example because the database is unavailable. The request can be repeated, even if the service ' +

@@ -29,8 +29,9 @@ test.each([
     ]);
     const unavailable = { status: 503, body: { message: 'Service Unavailable' } };
     expect(api).toMatchObject(unavailable);
-    expect(api.headers.get('retry-after')).toBe('1');
     expect(action).toMatchObject(unavailable);
+    for (const { headers } of [api, action]) expect(headers.get('retry-after')).toBe('1');
+    expect(service.linesWith('"level":"error"')).toEqual([]);
     expect(page).toMatchObject({
       status: 503,
       body: expect.stringContaining('This page could not be shown'),

@@ -110,6 +110,16 @@ test.each<[what: string, method: string, path: string, respond: () => Promise<Re
   },
 );
 
+test.each(['/robots.txt', '/icon.svg', '/sign-in', '/sign-in/factor-one', '/sign-up'])(
+  'A page that needs no session is served even if the session could not be checked: %s',
+  async (path) => {
+    vi.spyOn(log, 'warn').mockReturnValueOnce();
+    const unchecked = NextResponse.next({ headers: { 'x-clerk-auth-reason': 'jwk-remote-failed-to-load' } });
+    const { response } = await load(path, {}, async (call) => (call === 1 ? unchecked : NextResponse.next()));
+    expect([response?.status, response?.headers.get('x-middleware-next')]).toEqual([200, '1']);
+  },
+);
+
 test('The SDK is called once if it sets cookies for a nonce. Its response loses the headers that describe the session and the address', async () => {
   const completed = cookies('__clerk_redirect_count', '__session');
   for (const name of ['status', 'reason', 'message']) completed.headers.set(`x-clerk-auth-${name}`, 'x');

@@ -14,6 +14,8 @@ import { freePort } from '../../dev/system/listen';
 import { chromiumOptions } from '../harness/browser/chromium';
 import { runCommand } from '../harness/commands';
 import { startFetchServer } from '../harness/dependencies/stub-server';
+import { exchange, requestHead } from '../harness/raw-http';
+import { bearer } from '../harness/requests';
 import { startDependencies, startServiceProcess } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
@@ -155,6 +157,17 @@ test('A client with a token for another resource, or without the scope, cannot c
     const token = async () => idp.oauthToken(userId, { audience, scopes: [...scopes] });
     const transport = new StreamableHTTPClientTransport(new URL(resource), { authProvider: { token } });
     await expect(whoami(transport)).rejects.toThrow();
+  }
+});
+
+test('A request with the host name of an attacker, as after DNS rebinding, gets a 403', async () => {
+  const token = idp.oauthToken(userId, { audience: resource, scopes: ['profile'] });
+  for (const [host, status] of [
+    [`evil.example:${port}`, 403],
+    [`localhost:${port}`, 405],
+  ] as const) {
+    const head = requestHead('GET /mcp/v1 HTTP/1.1', { Host: host, ...bearer(token) });
+    expect((await exchange(origin, head)).statuses, host).toEqual([status]);
   }
 });
 
