@@ -10,17 +10,10 @@ export interface Resolved {
   readonly caller?: 'created' | 'existing';
 }
 
-const reads = singleFlight<CacheResult>();
-const registrations = singleFlight<Registration | undefined>();
+/** Reads an internal id from the cache. No call joins a read in flight, which can be older than a deletion. Never rejects. */
+export const readId = readCachedId;
 
-/**
- * Reads an internal id from the cache. Never rejects. Concurrent calls for a user share a read. Those for a tenant do not, because
- * a read in flight can be older than the deletion of its organization, which a call must not miss.
- */
-export const readId = (kind: Kind, providerId: string): Promise<CacheResult> =>
-  kind === 'tenant'
-    ? readCachedId(kind, providerId)
-    : reads(providerId, () => readCachedId(kind, providerId));
+const registrations = singleFlight<Registration | undefined>();
 
 /**
  * Returns the internal id of a user or an organization from the cache or from a registration, which links a new one

@@ -71,6 +71,7 @@ type Result = Promise<{ readonly userId: string; readonly created: boolean } | u
 
 /** True if organization.deleted has got its 200. */
 let isDeleted = false;
+const wasDeleted = () => isDeleted;
 
 async function loadProcess() {
   vi.resetModules();
@@ -98,23 +99,19 @@ async function loadProcess() {
       return undefined;
     },
     remember: async (): Result => void (await storage.remember(ids[0])),
-    'guard of a tenant': () => guard(ids[0], 'tenant'),
+    'tenant guard': () => guard(ids[0], 'tenant'),
     /** The last step of a relink, or of its repetition, which finds nothing to move. */
-    'end of a tenant relink': async (): Result => void (await uncache('tenant', ids)),
+    'tenant relink': async (): Result => void (await uncache('tenant', ids)),
     /** The handler of organization.deleted. */
-    async 'event organization.deleted'(): Result {
+    async 'deletion event'(): Result {
       await storage.scheduleDeletion(ids[0]);
       await uncache('tenant', [ids[0]]);
       isDeleted = true;
       return undefined;
     },
     /** A request that a client sends after the response to organization.deleted. */
-    async 'later guard of a tenant'(): Result {
-      await schedule(
-        'arrive',
-        () => undefined,
-        () => isDeleted,
-      );
+    async 'later guard'(): Result {
+      await schedule('arrive', () => undefined, wasDeleted);
       return guard(ids[0], 'tenant');
     },
     // The real pause is so long that no call can still cache the id of the deleted row afterwards. This pause lasts while a call
@@ -144,7 +141,7 @@ function brokenGuarantees([before, , ...calls]: Case, results: readonly Awaited<
   const cached = ids.flatMap((id) => storage.cached.get(cacheKey(id)) ?? []);
   const isForgotten = calls.some(([kind]) => kind.startsWith('forget'));
   const isRemembered = calls.some(([kind]) => kind === 'remember');
-  const isGone = isForgotten || isRemembered || calls.some(([kind]) => kind.startsWith('event'));
+  const isGone = isForgotten || isRemembered || calls.some(([kind]) => kind === 'deletion event');
   const returned = results.filter(
     (_, index) => !/forget|relink|remember|event|later/.test(calls[index]?.[0] ?? ''),
   );
@@ -239,29 +236,10 @@ test.each<Case>([
   ['moved', undefined, ['guard', 0], ['guard by the new id', 1], ['relink', 1]],
   ['moved', 2, ['guard', 0], ['guard by the new id', 1], ['forget', 1]],
   ['forgotten', undefined, ['guard', 0], ['register', 1], ['remember', 1]],
-  [
-    'known',
-    undefined,
-    ['guard of a tenant', 0],
-    ['event organization.deleted', 1],
-    ['later guard of a tenant', 0],
-  ],
-  [
-    'cached',
-    undefined,
-    ['guard of a tenant', 0],
-    ['event organization.deleted', 1],
-    ['later guard of a tenant', 0],
-  ],
-  ['invalid', 2, ['guard of a tenant', 0], ['event organization.deleted', 1], ['later guard of a tenant', 1]],
-  [
-    'known',
-    2,
-    ['guard of a tenant', 0],
-    ['end of a tenant relink', 1],
-    ['event organization.deleted', 1],
-    ['later guard of a tenant', 0],
-  ],
+  ['known', undefined, ['tenant guard', 0], ['deletion event', 1], ['later guard', 0]],
+  ['cached', undefined, ['tenant guard', 0], ['deletion event', 1], ['later guard', 0]],
+  ['invalid', 2, ['tenant guard', 0], ['deletion event', 1], ['later guard', 1]],
+  ['known', 2, ['tenant guard', 0], ['tenant relink', 1], ['deletion event', 1], ['later guard', 0]],
 ])(
   'The guarantees hold after each order of the statements of concurrent calls (user: %s, interruptions: %s, calls: %j, %j, %j)',
   async (...calls) => {
