@@ -11,9 +11,9 @@ const only = (name, packages, importers) => ({
 
 /** The layers of lib, from the top down. A module imports only from its own layer and from lower layers. */
 const layers = [
-  ['[^/]+\\.ts$', 'links/', 'doctor/', 'authentication/'],
-  ['linking/', 'idp/', 'tables/'],
-  ['storage/', 'http/'],
+  ['[^/]+\\.ts$', 'ids/', 'operator/', 'doctor/', 'authentication/'],
+  ['idp/', 'tables/'],
+  ['storage/', 'http/', 'next/'],
   ['api/'],
   ['base/', 'telemetry/'],
 ];
@@ -47,10 +47,10 @@ export default {
       to: { path: '^(app|events|commands|middleware|instrumentation)' },
     },
     {
-      name: 'local-stack-imports-only-migrations',
+      name: 'local-stack-imports-only-migrations-and-errors',
       severity: 'error',
       from: { path: '^dev/' },
-      to: { path: '^(app|lib|tests)/', pathNot: '^lib/storage/migrations' },
+      to: { path: '^(app|lib|tests)/', pathNot: '^lib/(storage/migrations|base/errors)' },
     },
     {
       name: 'the-emulator-imports-nothing-of-the-project',
@@ -111,7 +111,7 @@ export default {
       name: 'routes-do-not-import-storage',
       severity: 'error',
       from: { path: '^app/' },
-      to: { path: '^lib/(storage|linking|generated|internal-id)' },
+      to: { path: '^lib/(storage|ids|operator|generated)' },
     },
     {
       name: 'every-folder-of-lib-has-a-layer',
@@ -124,7 +124,7 @@ export default {
       name: 'only-commands-import-the-deletion-and-the-relinking-of-users',
       severity: 'error',
       from: { pathNot: ['^commands/', '^tests/', '^lib/operator/forget-due'] },
-      to: { path: '^lib/links/(?:forget|relink\\.ts)' },
+      to: { path: '^lib/operator/(?:forget|relink\\.ts)' },
     },
     only(
       'only-lib-idp-and-the-middleware-import-clerk',
