@@ -5,7 +5,7 @@ import { environment } from './lib/base/env';
 import { isApi, rejectedStatus } from './lib/http/address';
 import { nextForDocument } from './lib/http/content-security-policy';
 import { type RejectionStatus, rejection } from './lib/http/rejection';
-import { authenticator, leaveVerdict } from './lib/idp/api-session';
+import { authenticator, passVerdict } from './lib/idp/api-session';
 import { clientHeaders } from './lib/idp/credential';
 import { pageResponse } from './lib/idp/page-session';
 import { signVerdict, VERDICT, verdictOf } from './lib/idp/verdict';
@@ -24,7 +24,7 @@ function options() {
 /** Verifies the session of an API request. With authorized parties, the SDK also rejects a token without an origin (`azp`). */
 const authenticate = authenticator(
   clerkMiddleware(
-    async (auth, request) => leaveVerdict(request, verdictOf(await auth())),
+    async (auth) => passVerdict(verdictOf(await auth())),
     () => {
       const { IDP_AUTHORIZED_PARTIES: authorizedParties } = environment();
       return authorizedParties ? { ...options(), authorizedParties } : options();

@@ -1,7 +1,7 @@
 import { DeletedResource, defineEvent } from '#lib/events';
 import { uncache } from '#lib/ids/cache';
 import { scheduleDeletion } from '#lib/operator/pending-deletions';
-import { allIdsOf, findLinks } from '#lib/operator/rows';
+import { allIdsOf, findRows } from '#lib/operator/rows';
 
 /** Holding period in hours. Until it ends, an operator can cancel the deletion of an organization. */
 const HOURS = 24;
@@ -18,7 +18,7 @@ export const forgetDeletedOrganization = defineEvent(
   },
   async ({ id }) => {
     if (!id) return;
-    const [link] = await findLinks('tenant', id);
+    const [link] = await findRows('tenant', id);
     // A previous id is not the organization that the tenant has now.
     await uncache('tenant', link?.providerId === id ? allIdsOf(link) : [id]);
   },

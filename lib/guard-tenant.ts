@@ -1,9 +1,11 @@
 import type { AuthenticatedContext } from './api/schemas';
-import { type GuardedHandler, guardBy, resolveUser, type Verdict } from './guard';
+import { type GuardedHandler, guardBy, resolveUser } from './guard';
 import { HttpError } from './http/error';
 import { addLogFields } from './http/request-log';
 import type { RouteContext, RouteHandler } from './http/route';
-import { readId, resolveId } from './ids/resolve';
+import type { Verdict } from './idp/verdict';
+import { readCachedId } from './ids/cache';
+import { resolveId } from './ids/resolve';
 
 /** The authenticated user of a request, and the organization that is active in the session: the tenant. */
 export interface TenantContext extends AuthenticatedContext {
@@ -15,27 +17,33 @@ export interface TenantContext extends AuthenticatedContext {
 }
 
 /**
- * Returns the context of a user in the active organization of a verdict, and creates the tenant of a new organization. Returns
- * undefined without an organization, for a forgotten or deleted one, and where `resolveUser` does. `looking` is the lookup of the user, if it has already begun.
+ * Returns the user of a verdict and, as `tenant`, the user's context in the active organization. Creates the tenant of a new
+ * organization. `tenant` is undefined without a user or an organization, and for a forgotten or deleted organization.
+ * `resolve` returns the user.
  */
 export async function resolveTenant(
   verdict: Verdict,
-  looking = resolveUser(verdict),
-): Promise<TenantContext | undefined> {
+  resolve: (verdict: Verdict) => Promise<AuthenticatedContext | undefined> = resolveUser,
+): Promise<{ readonly user?: AuthenticatedContext | undefined; readonly tenant?: TenantContext }> {
   const { organization } = verdict;
-  // Begins together with the lookup of the user, so both are one round trip.
-  const read = organization && readId('tenant', organization.id);
-  const user = await looking;
-  if (user === undefined || organization === undefined) return undefined;
+  // Both lookups begin together, so they are one round trip.
+  const [user, cached] = await Promise.all([
+    resolve(verdict),
+    organization && readCachedId('tenant', organization.id),
+  ]);
+  if (user === undefined || organization === undefined) return { user };
   // Without the issue time of the token, because no token links a forgotten organization again.
-  const tenant = await resolveId('tenant', organization.id, undefined, read);
-  if (tenant === undefined) return undefined;
-  return Object.freeze({
-    ...user,
-    tenantId: tenant.id,
-    identityProviderOrganizationId: organization.id,
-    organizationRole: organization.role,
-  });
+  const tenant = await resolveId('tenant', organization.id, undefined, cached);
+  if (tenant.state === 'forgotten') return { user };
+  return {
+    user,
+    tenant: Object.freeze({
+      ...user,
+      tenantId: tenant.id,
+      identityProviderOrganizationId: organization.id,
+      organizationRole: organization.role,
+    }),
+  };
 }
 
 function forbid(reason: string): never {
@@ -59,8 +67,7 @@ export const guardTenant = <C extends RouteContext>(
     const { user, organization } = verdict;
     if (user !== undefined && organization === undefined) forbid('no-organization');
     if (organization && role !== undefined && role !== organization.role) forbid('organization-role');
-    const looking = resolveUser(verdict);
-    const tenant = await resolveTenant(verdict, looking);
-    if (tenant === undefined && (await looking)) forbid('forgotten-organization');
-    return tenant;
+    const resolved = await resolveTenant(verdict);
+    if (resolved.user && resolved.tenant === undefined) forbid('forgotten-organization');
+    return resolved.tenant;
   }, handler);

@@ -3,11 +3,9 @@ import type { AuthenticatedContext } from './api/schemas';
 import { HttpError } from './http/error';
 import { addLogFields } from './http/request-log';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
-import { ensureCsrfCheck, readVerdict } from './idp/verdict';
+import { ensureApiRequest, readVerdict, type Verdict } from './idp/verdict';
 import { resolveId } from './ids/resolve';
 import { withSpan } from './telemetry/current';
-
-export type Verdict = Awaited<ReturnType<typeof readVerdict>>;
 
 /** Returns the caller of a request with this verdict. The response to a request without a caller is a 401. */
 export type Resolve<T> = (verdict: Verdict, headers: Headers) => Promise<T | undefined>;
@@ -16,8 +14,8 @@ async function contextOf(verdict: Verdict): Promise<AuthenticatedContext | undef
   const { user, actor, reason = 'forgotten', isUnchecked, isAccessToken } = verdict;
   if (actor) addLogFields({ impersonated: true });
   const resolved = user === undefined ? undefined : await resolveId('user', user, verdict.issuedAt);
-  if (user !== undefined && resolved !== undefined) {
-    const { id: userId, ...fields } = resolved;
+  if (user !== undefined && resolved?.state === 'linked') {
+    const { state, id: userId, ...fields } = resolved;
     addLogFields(fields);
     return Object.freeze({ isAuthenticated: true, userId, identityProviderUserId: user });
   }
@@ -52,7 +50,7 @@ export function guardBy<T, C extends RouteContext>(
 ): RouteHandler<C> {
   return route(async (request, context) => {
     if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
-    ensureCsrfCheck(request);
+    ensureApiRequest(request);
     const caller = await resolve(await readVerdict(request.headers), request.headers);
     // Costs less than an error, which has a stack.
     if (caller === undefined) return json({ message: 'Unauthorized' }, 401);

@@ -1,12 +1,13 @@
 import type { AuthenticatedContext } from './api/schemas';
 import { environment } from './base/env';
-import { type GuardedHandler, guardBy, resolveUser, type Verdict } from './guard';
+import { type GuardedHandler, guardBy, resolveUser } from './guard';
 import { HttpError } from './http/error';
 import { addLogFields } from './http/request-log';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
 import { issuer } from './idp/access-token';
 import type { Actor } from './idp/claims';
 import { extractCredential } from './idp/credential';
+import type { Verdict } from './idp/verdict';
 
 /** The authenticated user of a request, and who acts for the user: an OAuth client, a person or an agent. */
 export interface ResourceContext extends AuthenticatedContext {

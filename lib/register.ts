@@ -4,18 +4,19 @@ import type { Kind } from './ids/kinds';
 import { findLink, insertLink, isForgotten } from './ids/store';
 import { withSpan } from './telemetry/current';
 
-/** The internal id of a user or an organization of the identity provider. */
-export interface Registration {
-  readonly id: string;
-  /** True if this call created the link. At most one call in all processes creates a given link. */
-  readonly created: boolean;
-}
+/** The link of a user or an organization of the identity provider. */
+export type Registration =
+  | {
+      readonly state: 'linked';
+      readonly id: string;
+      /** True if this call created the link. At most one call in all processes creates a given link. */
+      readonly created: boolean;
+    }
+  | { readonly state: 'forgotten'; readonly id?: undefined; readonly created?: undefined };
 
 /** Returns the outcome of a registration for logs and telemetry. */
-export function outcomeOf(
-  registration: Pick<Registration, 'created'> | undefined,
-): 'created' | 'existing' | 'forgotten' {
-  if (registration === undefined) return 'forgotten';
+export function outcomeOf(registration: Registration): 'created' | 'existing' | 'forgotten' {
+  if (registration.state === 'forgotten') return 'forgotten';
   return registration.created ? 'created' : 'existing';
 }
 
@@ -30,15 +31,17 @@ async function findOrCreate(
   providerId: string,
   issuedAt: number | undefined,
   attempts = 2,
-): Promise<Registration | undefined> {
+): Promise<Registration> {
   const existing = await findLink(kind, providerId);
-  if (existing !== undefined) return existing === null ? undefined : { id: existing, created: false };
-  const inserted = await insertLink(kind, providerId, issuedAt);
-  if (inserted !== undefined) return { id: inserted, created: true };
+  if (existing.state === 'linked') return { ...existing, created: false };
+  if (existing.state === 'forgotten') return { state: 'forgotten' };
+  const id = await insertLink(kind, providerId, issuedAt);
+  if (id !== undefined) return { state: 'linked', id, created: true };
   // Another call has created the link, or the id is forgotten.
   const winner = await findLink(kind, providerId);
-  if (typeof winner === 'string') return { id: winner, created: false };
-  if (winner === null || (await isForgotten(kind, providerId, issuedAt))) return undefined;
+  if (winner.state === 'linked') return { ...winner, created: false };
+  if (winner.state === 'forgotten' || (await isForgotten(kind, providerId, issuedAt)))
+    return { state: 'forgotten' };
   // An operator has changed the state of the id since, for example with `remember`.
   if (attempts > 1) return findOrCreate(kind, providerId, issuedAt, attempts - 1);
   throw new Error('A link was neither found nor created');
@@ -48,16 +51,12 @@ async function findOrCreate(
  * Links an id of the identity provider to an internal id exactly once and returns the link. The unique key prevents a second
  * link, even in a race between processes and at any isolation level.
  *
- * Returns undefined for a forgotten id, whose link an operator has deleted, and for an expired previous id (docs/contract.md, 3).
+ * The result is `forgotten` for an id whose link an operator has deleted, and for an expired previous id (docs/contract.md, 3).
  * `issuedAt` is the time at which the user's own session token was issued, in seconds since 1970. A token that was issued after
  * the deletion links a user again. Runs one statement for an existing link and two for a new one. Rejects with the error of the
  * database, or after 8 s. A rejected call can be repeated.
  */
-export const register = (
-  kind: Kind,
-  providerId: string,
-  issuedAt?: number,
-): Promise<Registration | undefined> =>
+export const register = (kind: Kind, providerId: string, issuedAt?: number): Promise<Registration> =>
   withSpan(
     'register',
     () =>
@@ -68,8 +67,6 @@ export const register = (
     outcomeOf,
   );
 
-/** Links a user like `register`. `userId` is the internal id. */
-export async function registerByIdentityProviderUserId(identityProviderUserId: string) {
-  const registration = await register('user', identityProviderUserId);
-  return registration && { userId: registration.id, created: registration.created };
-}
+/** Links a user like `register`. */
+export const registerByIdentityProviderUserId = (identityProviderUserId: string): Promise<Registration> =>
+  register('user', identityProviderUserId);

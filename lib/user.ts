@@ -33,7 +33,8 @@ export async function requireUser(): Promise<AuthenticatedContext> {
  * and where `getUser` does. Creates the tenant of a new organization. The components and layouts of a page share one result.
  */
 export const getTenant = cache(
-  async (): Promise<TenantContext | undefined> => resolveTenant(await currentVerdict(), getUser()),
+  async (): Promise<TenantContext | undefined> =>
+    (await resolveTenant(await currentVerdict(), getUser)).tenant,
 );
 
 /**

@@ -68,7 +68,7 @@ async function registerUser(data: unknown): Promise<boolean> {
   if (!isIdentityProviderUserId(id)) throw new HttpError(400, INVALID_EVENT);
   const registration = await registerByIdentityProviderUserId(id);
   addLogFields({ registered: outcomeOf(registration) });
-  return registration !== undefined;
+  return registration.state === 'linked';
 }
 
 /**

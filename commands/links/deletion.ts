@@ -10,7 +10,7 @@ import { forgottenUntil } from '#lib/ids/store';
 import { type ForgetResult, forget, remember } from '#lib/operator/forget';
 import { type ForgetDueStep, forgetDue } from '#lib/operator/forget-due';
 import { cancelDeletion, deletionDueAt, unfinishedIds } from '#lib/operator/pending-deletions';
-import { allIdsOf, findLinks } from '#lib/operator/rows';
+import { allIdsOf, findRows } from '#lib/operator/rows';
 import { waitForLongQueries } from '#lib/storage/database';
 import { safeMessage, UsageError } from '../../lib/base/errors';
 import { type ExitCode, shown } from '../command';
@@ -21,7 +21,7 @@ const FORGET_VARIABLES = z.extend(VARIABLES, z.pick(variables, { FORGOTTEN_USERS
 /** `npm run users -- remember`, `npm run tenants -- remember` */
 export async function rememberOne(kind: Kind, id: string): Promise<ExitCode> {
   parseEnvironmentSubset(z.pick(variables, { DATABASE_URL: true }));
-  const ids = (await findLinks(kind, id)).map(allIdsOf).find((each) => each.includes(id));
+  const ids = (await findRows(kind, id)).map(allIdsOf).find((each) => each.includes(id));
   const isCancelled = await cancelDeletion(kind, ids ?? [id]);
   const isDeleted = await remember(kind, id);
   if (isCancelled) print(`The pending deletion of this ${NOUNS[kind]} is cancelled.`);

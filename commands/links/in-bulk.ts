@@ -7,7 +7,7 @@ import { backfill } from '#lib/operator/backfill';
 import { adopt, publish } from '#lib/operator/external-ids';
 import { providerUsers } from '#lib/operator/paginate';
 import { reconcile } from '#lib/operator/reconcile';
-import type { UserResult } from '#lib/operator/result';
+import type { LinkResult } from '#lib/operator/result';
 import { safeMessage, UsageError } from '../../lib/base/errors';
 import { type ExitCode, shown } from '../command';
 import { type Progress, showProgress } from '../progress';
@@ -37,7 +37,7 @@ interface Counted<R> {
  * Counts the results of a run, and shows the progress, with how to continue after the last result. Passes each result that needs
  * a decision of the operator to `print`. An error ends the run early, and is printed.
  */
-export async function countResults<R extends UserResult>(
+export async function countResults<R extends LinkResult>(
   { at, say, end }: Progress,
   results: AsyncIterable<readonly R[]>,
   print: (result: R) => void,
@@ -71,14 +71,14 @@ export async function countResults<R extends UserResult>(
 }
 
 const printLine = (line: string) => process.stdout.write(`${line}\n`);
-const printProblem = ({ id, outcome, reason }: UserResult) =>
+const printProblem = ({ id, outcome, reason }: LinkResult) =>
   process.stderr.write(`${outcome}: ${shown(id).slice(0, 80)}: ${reason}\n`);
 
 /**
  * Runs a command that handles users or organizations page by page, and prints a summary with the outcomes in this order. Returns 1
  * after an error, and if one of them needs a decision of the operator.
  */
-async function runInBulk<R extends UserResult>(
+async function runInBulk<R extends LinkResult>(
   kind: Kind,
   { retrySeconds }: Options,
   read: (retryOptions: RetryOptions) => AsyncIterable<readonly R[]>,

@@ -8,8 +8,8 @@ import type { Kind } from '#lib/ids/kinds';
 import { forgottenUntil } from '#lib/ids/store';
 import { exportUser } from '#lib/operator/export';
 import { deletionDueAt } from '#lib/operator/pending-deletions';
-import { allIdsOf, findLinks, type Link } from '#lib/operator/rows';
-import { exportOwnTables } from '../../events/export-user';
+import { allIdsOf, findRows, type LinkRow } from '#lib/operator/rows';
+import { exportOwnTables } from '#lib/tables/export-user';
 import { type ExitCode, shown } from '../command';
 
 /** The word for the resource of the provider. */
@@ -32,8 +32,8 @@ export const print = (line: string) => process.stdout.write(`${line}\n`);
  * Returns the link (the row of a user or tenant) with this internal id or provider's id, or undefined. Throws if the id belongs to
  * two different links.
  */
-export async function linkOf(kind: Kind, eitherId: string): Promise<Link | undefined> {
-  const [link, other] = await findLinks(kind, eitherId);
+export async function linkOf(kind: Kind, eitherId: string): Promise<LinkRow | undefined> {
+  const [link, other] = await findRows(kind, eitherId);
   if (other !== undefined) {
     const noun = NOUNS[kind];
     throw new Error(

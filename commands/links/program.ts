@@ -147,7 +147,9 @@ function addUserCommands(program: Command, add: Add): void {
   add(
     program
       .command('export')
-      .description('Prints all data of one user as JSON, with the rows that events/export-user.ts returns.')
+      .description(
+        'Prints all data of one user as JSON, with the rows that lib/tables/export-user.ts returns.',
+      )
       .argument('<id>', EITHER_ID, parseId),
     'Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may read all tables. Exits with 1 if the user is not linked.',
     exportOne,

@@ -1,5 +1,5 @@
 import { createClerkClient } from '@clerk/backend';
-import { WITHOUT_KEYS } from '../idp/credential';
+import { WITHOUT_KEYS } from '../idp/sdk-formats';
 import { verdictOf } from '../idp/verdict';
 import type { AuthenticationPort } from './authenticate-request';
 

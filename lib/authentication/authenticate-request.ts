@@ -1,5 +1,6 @@
 import type { AuthenticatedContext } from '../api/schemas';
-import { resolveUser, type Verdict } from '../guard';
+import { resolveUser } from '../guard';
+import type { Verdict } from '../idp/verdict';
 
 /**
  * Verifies the credential of a request independently of a web framework. An adapter implements this port for one identity

@@ -1,13 +1,22 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { type NextFetchEvent, type NextMiddleware, NextRequest } from 'next/server';
+import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import * as z from 'zod/mini';
 import { environment } from '../base/env';
 import { withTimeout } from '../base/timeout';
 import { passedHeader } from '../next/middleware-headers';
 import { decode, isAccessToken, verifyAccessToken } from './access-token';
 import { type Credential, extractCredential, type NoCredential } from './credential';
-import { rejectedVerdict, SIGNED_OUT, signVerdict, VERDICT, type Verdict } from './verdict';
+import { NO_REDIRECT, REASON_HEADER, SESSION_HEADERS } from './sdk-formats';
+import {
+  NO_VERDICT,
+  readVerdict,
+  rejectedVerdict,
+  SIGNED_OUT,
+  signVerdict,
+  VERDICT,
+  type Verdict,
+} from './verdict';
 
 /** Time limit of a verification without IDP_JWT_KEY, for which the SDK gets the public keys from the provider. */
 const VERIFY_MS = 4_000;
@@ -17,13 +26,9 @@ const MAX_SESSIONS = 5_000;
 /** Request headers that pass the auth state to a route: the signed verdict, and the state that the SDK's `auth()` reads. */
 type AuthState = ReadonlyArray<readonly [name: string, value: string]>;
 
-/** The verdicts on requests that the handler of the SDK's middleware got. */
-const verdicts = new WeakMap<NextRequest, Verdict>();
-
-/** Passes the verdict on a request from the handler of the SDK's middleware to `authenticator`. */
-export function leaveVerdict(request: NextRequest, verdict: Verdict): void {
-  verdicts.set(request, verdict);
-}
+/** Returns the response with which the handler of the SDK's middleware passes a verdict on to the route. */
+export const passVerdict = (verdict: Verdict): NextResponse =>
+  NextResponse.next({ request: { headers: new Headers({ [VERDICT]: signVerdict(verdict) }) } });
 
 /** What a token must have that some key of the provider can have signed. */
 const Header = z.object({ alg: z.literal('RS256'), kid: z.string() });
@@ -43,18 +48,13 @@ function uncheckedVerdict({ reason }: Verdict, { value }: Credential): Verdict {
 }
 
 const signedOut = (verdict: Verdict, credential?: Credential): AuthState => [
-  ['x-clerk-auth-status', 'signed-out'],
+  [SESSION_HEADERS[0], 'signed-out'],
   [VERDICT, signVerdict(verdict.isUnchecked && credential ? uncheckedVerdict(verdict, credential) : verdict)],
 ];
 
-/** Returns the auth state of a user. The SDK's middleware passes its part in headers that Next.js turns into request headers. */
-const signedIn = (verdict: Verdict, response: Response): AuthState => [
-  ...['status', 'token', 'signature'].map((name) => {
-    const header = `x-clerk-auth-${name}`;
-    return [header, passedHeader(response, header) ?? ''] as const;
-  }),
-  [VERDICT, signVerdict(verdict)],
-];
+/** Returns the auth state of a user, which the SDK's middleware and its handler pass to the route. */
+const signedIn = (response: Response): AuthState =>
+  [...SESSION_HEADERS, VERDICT].map((name) => [name, passedHeader(response, name) ?? '']);
 
 /**
  * Creates a function that returns the auth state of an API request. The function never rejects, and never lets the SDK respond
@@ -86,15 +86,15 @@ export function authenticator(sdk: NextMiddleware) {
       return [signedOut(verdict, credential), verdict.expiresAt];
     }
     const { origin, pathname } = request.nextUrl;
-    const headers = { 'sec-fetch-dest': 'empty', [header]: value };
+    const headers = Object.fromEntries([NO_REDIRECT, [header, value]]);
     const view = new NextRequest(new URL(pathname, origin), { method: request.method, headers });
     const response = await sdk(view, event);
     if (!response) throw new Error('The SDK supplied no auth state');
-    const verdict = verdicts.get(view) ?? SIGNED_OUT;
-    if (verdict.user !== undefined) return [signedIn(verdict, response), verdict.expiresAt];
-    // The SDK's own reason is more precise.
-    const isRejected = verdict.reason === SIGNED_OUT.reason;
-    const reason = response.headers.get('x-clerk-auth-reason');
+    const verdict = readVerdict({ get: (name) => passedHeader(response, name) });
+    if (verdict.user !== undefined) return [signedIn(response), verdict.expiresAt];
+    // The SDK's own reason is more precise, also if it responded without its handler.
+    const isRejected = verdict.reason === SIGNED_OUT.reason || verdict.reason === NO_VERDICT.reason;
+    const reason = response.headers.get(REASON_HEADER);
     return [signedOut(isRejected ? rejectedVerdict(reason) : verdict, credential)];
   }
 

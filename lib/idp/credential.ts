@@ -1,7 +1,5 @@
 import { isMiddlewareHeader } from '../next/middleware-headers';
-
-/** Reasons of the SDK that do not concern the credential: it could not get the public keys. */
-export const WITHOUT_KEYS = /^(?:jwk-(?!kid-mismatch)|secret-key-invalid|unexpected-error)/;
+import { SDK_COOKIE, SESSION_COOKIE } from './sdk-formats';
 
 /** The header that authenticates an API request. */
 export interface Credential {
@@ -22,9 +20,6 @@ const BEARER = /^(?:Bearer +)?(\S+) *$/i;
 /** Another scheme, which may be meant for a proxy. It does not replace a session cookie. */
 const OTHER_SCHEME = /^(?!Bearer )\S+ +\S/i;
 
-const SESSION_COOKIE = /^__session(?:_|$)/;
-/** Cookies from which the SDK reads the session. A suffix of the name may identify an instance of the provider. */
-const SDK_COOKIE = /^__(?:session|client_uat|clerk_db_jwt)(?:_|$)/;
 /** Next.js needs time in proportion to the square of the number of cookies. Browsers keep at most 180 for a domain. */
 const MAX_COOKIES = 180;
 

@@ -7,15 +7,24 @@ import { withoutDefaultPort } from '../http/address';
 import { cancelRewrite, passHeader, rewrite } from '../next/middleware-headers';
 import { dropInvalidRouterState } from '../next/router-state';
 import { clientHeaders, cookieHeader, parseCookies } from './credential';
+import {
+  HANDSHAKE,
+  HANDSHAKE_COOKIE,
+  NO_REDIRECT,
+  NONCE,
+  PARAMETER_PREFIX,
+  REASON_HEADER,
+  REDIRECT_COUNT,
+  REDIRECT_PARAMETER,
+  REFRESH_COOKIE,
+  REPORT_HEADERS,
+} from './sdk-formats';
 import { PAGE_PATH, rejectedVerdict, signVerdict, VERDICT } from './verdict';
 
 /** Time limit of the SDK, which calls the provider to exchange the nonce of a handshake for cookies. */
 const SDK_MS = 3_000;
-const NONCE = '__clerk_handshake_nonce';
 /** A handshake token is a JWT. The SDK would print any other text in an error message. */
 const HANDSHAKE_TOKEN = /^ey[\w-]+\.[\w-]+\.[\w-]+$/;
-/** With this header, the SDK does not redirect the browser to the provider. */
-const NO_REDIRECT = ['sec-fetch-dest', 'empty'] as const;
 const MAX_PATH_LENGTH = 2_000;
 /** Files and pages that are the same for every visitor. */
 const WITHOUT_SESSION = /^\/(?:robots\.txt|icon\.svg|sign-(?:in|up)(?:\/.*)?)$/;
@@ -29,11 +38,11 @@ const warn = rateLimitedWarning('session of a page not verified');
 function sanitize(request: NextRequest): NextRequest {
   const url = new URL(request.url);
   const headers = clientHeaders(request.headers);
-  url.searchParams.delete('__clerk_redirect_url');
+  url.searchParams.delete(REDIRECT_PARAMETER);
   // Next.js adds this parameter to the requests of its router.
   url.searchParams.delete('_rsc');
-  if (!url.searchParams.getAll('__clerk_handshake').every((token) => HANDSHAKE_TOKEN.test(token)))
-    url.searchParams.delete('__clerk_handshake');
+  if (!url.searchParams.getAll(HANDSHAKE).every((token) => HANDSHAKE_TOKEN.test(token)))
+    url.searchParams.delete(HANDSHAKE);
   headers.delete('authorization');
   dropInvalidRouterState(headers);
   // Next.js compares this header with the origin of a server action, and the SDK redirects the browser back to this host.
@@ -41,13 +50,12 @@ function sanitize(request: NextRequest): NextRequest {
   if (forwarded) headers.set('x-forwarded-host', withoutDefaultPort(forwarded));
   const cookies = parseCookies(headers).filter(
     ({ name, value }) =>
-      !name.startsWith('__refresh') &&
-      (!/^__clerk_handshake(?!_nonce)/.test(name) || HANDSHAKE_TOKEN.test(value)),
+      !REFRESH_COOKIE.test(name) && (!HANDSHAKE_COOKIE.test(name) || HANDSHAKE_TOKEN.test(value)),
   );
   headers.set('cookie', cookieHeader(cookies));
   const page = new URL(url);
   for (const name of [...page.searchParams.keys()])
-    if (name.startsWith('__clerk_')) page.searchParams.delete(name);
+    if (name.startsWith(PARAMETER_PREFIX)) page.searchParams.delete(name);
   const path = page.pathname + page.search;
   headers.set(PAGE_PATH, path.length > MAX_PATH_LENGTH ? '/' : path);
   // A redirect would send the body of a server action to the provider.
@@ -66,7 +74,7 @@ function withoutSession(request: NextRequest): NextRequest {
 
 /** A completed handshake sets cookies. The counter of redirects is not one of them. */
 const setsCookies = ({ headers }: Response) =>
-  headers.getSetCookie().some((cookie) => !cookie.startsWith('__clerk_redirect_count='));
+  headers.getSetCookie().some((cookie) => !cookie.startsWith(`${REDIRECT_COUNT}=`));
 
 /**
  * Returns the response of the SDK's middleware to a page request. The SDK may redirect the browser to the provider to renew the
@@ -90,13 +98,12 @@ export async function pageResponse(
     isUnchecked = error.name === 'TimeoutError';
     warn({ error: describeError(error) });
   });
-  const reason = response?.headers.get('x-clerk-auth-reason');
+  const reason = response?.headers.get(REASON_HEADER);
   isUnchecked ||= Boolean(reason && rejectedVerdict(reason).isUnchecked);
   if (isUnchecked && request.method === 'POST') return undefined;
   const isUsable = response && !isUnchecked && (!hasNonce || setsCookies(response));
   const page = (isUsable ? response : await sdk(withoutSession(request), event)) ?? NextResponse.next();
-  // These headers would show the client the reason of the SDK and the address of the page.
-  for (const name of ['status', 'reason', 'message']) page.headers.delete(`x-clerk-auth-${name}`);
+  for (const name of REPORT_HEADERS) page.headers.delete(name);
   cancelRewrite(page);
   if (!isUnchecked) return page;
   const verdict = { reason: reason || 'not-verified', isUnchecked };

@@ -5,7 +5,7 @@ import { environment } from '../base/env';
 import { describeError } from '../base/errors';
 import { rateLimitedWarning } from '../base/log';
 import { parseActor, parseOrganization } from './claims';
-import { WITHOUT_KEYS } from './credential';
+import { WITHOUT_KEYS } from './sdk-formats';
 
 const Actor = z.object({ id: z.string(), type: z.exactOptional(z.string()) });
 
@@ -99,19 +99,18 @@ export function signVerdict(verdict: Verdict): string {
   return `${payload}.${macOf(payload)}`;
 }
 
-/** Reads the verdict of a request. A request that bypassed the middleware has the reason `no-verdict`. */
+/** The verdict on a request that bypassed the middleware. */
+export const NO_VERDICT: Verdict = { reason: 'no-verdict' };
+
+/** Reads the verdict of a request. */
 export function readVerdict(headers: Pick<Headers, 'get'>): Verdict {
   const [payload = '', mac = ''] = (headers.get(VERDICT) ?? '').split('.');
   const [given, expected] = [Buffer.from(mac), Buffer.from(macOf(payload))];
-  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return { reason: 'no-verdict' };
+  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return NO_VERDICT;
   return Verdict.parse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
 }
 
-/**
- * Throws if the middleware did not check the origin of the cookies, because it treated the path of a guarded route as a page.
- * This happens to a new file under `next dev`, whose route then responds with a 500.
- */
-export function ensureCsrfCheck({ headers }: { readonly headers: Pick<Headers, 'get'> }): void {
-  if (headers.get(PAGE_PATH) !== null)
-    throw new Error('The middleware does not know this route. Restart npm run dev.');
+/** Throws if the middleware treated the path of a route as a page, because it then did not check the origin of the cookies. */
+export function ensureApiRequest({ headers }: { readonly headers: Pick<Headers, 'get'> }): void {
+  if (headers.get(PAGE_PATH) !== null) throw new Error('The middleware treated a route as a page');
 }

@@ -1,8 +1,7 @@
 import { v7 as uuidV7 } from 'uuid';
 import * as z from 'zod/mini';
+import { batch } from '../base/batch';
 import { KINDS, type Kind } from './kinds';
-
-export type { Kind };
 
 // A forgotten id is one whose link an operator has deleted. The table `forgotten_users` has a keyed hash of the id, the time of
 // the deletion and an expiry. The key is a random value in the database and not derived from a secret, because all processes need
@@ -12,17 +11,21 @@ export type { Kind };
 /** Loads the database client on first use, because a process that finds its ids in the cache never needs it. */
 const storage = () => import('../storage/database');
 
+/**
+ * What the tables say about an id of the provider. `forgotten` is an expired previous id, which a user or tenant had before a relink,
+ * and a tenant with a pending deletion. An id whose row was deleted is `none` (see `forgottenUntil`).
+ */
+export type Link =
+  | { readonly state: 'linked'; readonly id: string }
+  | { readonly state: 'forgotten' | 'none'; readonly id?: undefined };
+
 const Links = z.array(z.object({ providerId: z.string(), id: z.nullable(z.guid()) }));
 
-/**
- * Returns a map from ids of the provider to internal ids, without the ids that are not linked. The value of an expired previous
- * id, which a user or tenant had before a relink, is null. So is that of a tenant with a pending deletion. Runs one statement.
- * Passes database errors through.
- */
-export async function internalIdsOf(
+/** Returns the links of ids. Omits an id that is `none`. Runs one statement. Passes database errors through. */
+export async function findLinks(
   kind: Kind,
   providerIds: readonly string[],
-): Promise<ReadonlyMap<string, string | null>> {
+): Promise<ReadonlyMap<string, Link>> {
   const { database, raw, sql } = await storage();
   const [table, column] = [raw(KINDS[kind].table), raw(KINDS[kind].column)];
   // A user stays until the deletion. A lookup takes no lock, so that a long deletion delays no other id.
@@ -31,7 +34,12 @@ export async function internalIdsOf(
   const found = await database().$queryRaw`
     SELECT ${column} AS "providerId", ${id} AS id FROM public.${table} WHERE ${column} = ANY (${providerIds}::text[])
     UNION ALL SELECT * FROM public.previous_links(${kind}, ${providerIds}::text[])`;
-  return new Map(Links.parse(found).map(({ providerId, id: internalId }) => [providerId, internalId]));
+  return new Map(
+    Links.parse(found).map(({ providerId, id: internalId }) => [
+      providerId,
+      internalId === null ? { state: 'forgotten' } : { state: 'linked', id: internalId },
+    ]),
+  );
 }
 
 const Inserted = z.array(z.object({ providerId: z.string(), id: z.guid() }));
@@ -80,34 +88,18 @@ export async function forgottenUntil(
   return new Map(Expiries.parse(found).map(({ id, until }) => [id, until]));
 }
 
-interface Batch {
-  readonly ids: Set<string>;
-  readonly found: Promise<ReadonlyMap<string, string | null>>;
-}
-
-/** The lookups of the current event loop iteration. */
-const batches = new Map<Kind, Batch>();
-
-function openBatch(kind: Kind): Batch {
-  const ids = new Set<string>();
-  const found = new Promise(setImmediate).then(() => {
-    batches.delete(kind);
-    return internalIdsOf(kind, [...ids]);
+const find = (kind: Kind) =>
+  batch(async (providerIds: readonly string[]) => {
+    const links = await findLinks(kind, [...new Set(providerIds)]);
+    return providerIds.map((id): Link => links.get(id) ?? { state: 'none' });
   });
-  const batch = { ids, found };
-  batches.set(kind, batch);
-  return batch;
-}
+const finders = { user: find('user'), tenant: find('tenant') };
 
 /**
- * Returns the internal id of a user or an organization. Returns undefined if there is none, and null where `internalIdsOf` does.
- * The calls of an event loop iteration share a statement, because a lookup of many ids costs little more than a lookup of one.
+ * Returns the link of a user or an organization. The calls of an event loop iteration share a statement, because a lookup of many
+ * ids costs little more than a lookup of one.
  */
-export async function findLink(kind: Kind, providerId: string): Promise<string | null | undefined> {
-  const { ids, found } = batches.get(kind) ?? openBatch(kind);
-  ids.add(providerId);
-  return (await found).get(providerId);
-}
+export const findLink = (kind: Kind, providerId: string): Promise<Link> => finders[kind](providerId);
 
 /** Inserts a link and returns the internal id, or undefined if `insertLinks` inserts none. */
 export const insertLink = async (

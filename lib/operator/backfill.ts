@@ -1,11 +1,11 @@
 import { IdentityProviderUserId } from '../api/schemas';
 import { retryOnConflict } from '../base/conflict';
 import { type RetryOptions, retry } from '../base/retry';
-import { insertLinks, internalIdsOf } from '../ids/store';
+import { findLinks, insertLinks } from '../ids/store';
 import type { EventHandlers } from '../webhook';
 import { providerUsers } from './paginate';
 import { createReplay } from './replay';
-import type { UserResult } from './result';
+import type { LinkResult } from './result';
 import { lookUp } from './rows';
 
 export interface BackfillOptions {
@@ -19,7 +19,7 @@ export interface BackfillOptions {
 }
 
 /** Result for one user. Unless the run is a dry run, the link is committed. */
-export interface BackfillResult extends UserResult {
+export interface BackfillResult extends LinkResult {
   readonly outcome: 'linked' | 'to link' | 'already linked' | 'forgotten' | 'failed';
   /** Creation time of the user, in milliseconds since 1970. */
   readonly createdAt: number;
@@ -38,7 +38,7 @@ export async function linkMany(
   identityProviderUserIds: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   return retryOnConflict(async () => {
-    const existing = await internalIdsOf('user', identityProviderUserIds);
+    const existing = await findLinks('user', identityProviderUserIds);
     const missing = identityProviderUserIds.filter((id) => !existing.has(id));
     return missing.length === 0 ? new Map() : insertLinks('user', missing);
   });
@@ -67,7 +67,7 @@ export async function* backfill({
     const ids = users.flatMap(({ id }) => (reasons.has(id) ? [] : [id]));
     const inserted = dryRun ? undefined : await retry(retryOptions, () => linkMany(ids));
     const { linked, forgotten } = await retry(retryOptions, () => lookUp('user', ids));
-    const failed = replay ? await replay(users.filter(({ id }) => linked.get(id))) : [];
+    const failed = replay ? await replay(users.filter(({ id }) => linked.get(id)?.id)) : [];
     for (const { id, reason } of failed) reasons.set(id, reason);
     yield users.map(({ id, createdAt }): BackfillResult => {
       const reason = reasons.get(id);

@@ -3,21 +3,9 @@ import { TransientError } from '../base/errors';
 import { readCachedId } from '../ids/cache';
 import { forgottenUntil } from '../ids/store';
 import { database } from '../storage/database';
+import type { ExportUser } from '../tables/export-user';
 import { deletionDueAt } from './pending-deletions';
-import { allIdsOf, type Link, Time } from './rows';
-
-/** The ids of a user. `userId` is undefined if the user is not linked (has no row in `users`). */
-export interface ExportedUser {
-  readonly userId: string | undefined;
-  readonly identityProviderUserId: string;
-  readonly previousIds: readonly { readonly identityProviderUserId: string; readonly expiresAt: Date }[];
-}
-
-/**
- * Returns the rows of a user in the tables that an application adds to the database. events/export-user.ts implements this
- * type. The result must be serializable as JSON.
- */
-export type ExportUser = (user: ExportedUser) => Promise<Readonly<Record<string, unknown>>>;
+import { allIdsOf, type LinkRow, Time } from './rows';
 
 const Subjects = z.array(z.object({ id: z.string(), appliedTime: Time, receivedAt: Time }));
 
@@ -27,7 +15,7 @@ const Subjects = z.array(z.object({ id: z.string(), appliedTime: Time, receivedA
  */
 export async function exportUser(
   providerId: string,
-  link: Link | undefined,
+  link: LinkRow | undefined,
   exportOwn: ExportUser,
 ): Promise<object> {
   const cached = await readCachedId('user', providerId);

@@ -9,7 +9,7 @@ import { forgottenUntil } from '../ids/store';
 import { database, raw, sql } from '../storage/database';
 import { deleteForgotten, TRANSACTION } from './delete-link';
 import { providerUsers } from './paginate';
-import type { UserResult } from './result';
+import type { LinkResult } from './result';
 import { lookUp } from './rows';
 
 // A team can set the `external_id` of a user at the provider. A request never depends on it.
@@ -32,7 +32,7 @@ export interface Adoption {
  * Reads the links of users or organizations. An expired previous id counts as forgotten. An organization whose tenant was forgotten
  * does not, unless its deletion is pending, because an operator who adopts it names it.
  */
-async function readLinks(kind: Kind, entries: readonly Adoption[]) {
+async function readEntries(kind: Kind, entries: readonly Adoption[]) {
   const ids = entries.map(({ id }) => id).filter(isIdentityProviderUserId);
   const { column, pendingDeletions } = KINDS[kind];
   const { linked, forgotten } = await lookUp(kind, ids);
@@ -46,19 +46,19 @@ async function readLinks(kind: Kind, entries: readonly Adoption[]) {
     externalId: externalId ?? '',
     /** True if `externalId` is the internal id of a forgotten user. */
     isFormerId: former.has(externalId ?? ''),
-    internalId: linked.get(id) ?? undefined,
-    isForgotten: linked.get(id) === null || lost.has(id),
+    internalId: linked.get(id)?.id,
+    isForgotten: linked.get(id)?.state === 'forgotten' || lost.has(id),
   }));
 }
 
 /** Returns the results of a dry run. */
-async function planAdoption(kind: Kind, entries: readonly Adoption[]): Promise<UserResult[]> {
+async function planAdoption(kind: Kind, entries: readonly Adoption[]): Promise<LinkResult[]> {
   const uuids = entries.flatMap(({ externalId }) => externalId ?? []).filter(isUsable);
   const found = await database().$queryRaw`
     SELECT id FROM public.${raw(KINDS[kind].table)} WHERE id = ANY (${uuids}::uuid[])`;
   const taken = new Set(Ids.parse(found).map(({ id }) => id));
   const [noun, given] = kind === 'user' ? ['user', 'external_id'] : ['organization', 'the id'];
-  return (await readLinks(kind, entries)).map(({ id, externalId, isFormerId, internalId, isForgotten }) => {
+  return (await readEntries(kind, entries)).map(({ id, externalId, isFormerId, internalId, isForgotten }) => {
     const reject = (reason: string) => ({ id, outcome: 'not adopted', reason });
     const isUuid = uuids.includes(externalId);
     if (isForgotten && kind === 'user') return { id, outcome: 'forgotten' };
@@ -79,7 +79,7 @@ async function planAdoption(kind: Kind, entries: readonly Adoption[]): Promise<U
 }
 
 /** Adopts entries, and plans again for those that a concurrent transaction has linked or forgotten in the meantime. */
-async function adoptAll(kind: Kind, entries: readonly Adoption[]): Promise<UserResult[]> {
+async function adoptAll(kind: Kind, entries: readonly Adoption[]): Promise<LinkResult[]> {
   const results = await planAdoption(kind, entries);
   const toAdopt = new Set(results.flatMap(({ id, outcome }) => (outcome === 'to adopt' ? [id] : [])));
   const links = entries.filter(({ id }) => toAdopt.has(id));
@@ -126,7 +126,7 @@ export async function* adopt(
   pages: AsyncIterable<readonly Adoption[]> | Iterable<readonly Adoption[]>,
   retryOptions: RetryOptions,
   dryRun = false,
-): AsyncGenerator<UserResult[]> {
+): AsyncGenerator<LinkResult[]> {
   const adoptPage = dryRun ? planAdoption : adoptAll;
   for await (const entries of pages)
     yield await retry(retryOptions, () => retryOnConflict(() => adoptPage(kind, entries)));
@@ -142,9 +142,9 @@ const PARALLEL = 5;
  *
  * Throws the errors of `adopt`. A user whom the provider rejects is a result.
  */
-export async function* publish(retryOptions: RetryOptions, dryRun = false): AsyncGenerator<UserResult[]> {
+export async function* publish(retryOptions: RetryOptions, dryRun = false): AsyncGenerator<LinkResult[]> {
   for await (const users of providerUsers(retryOptions)) {
-    const links = await retry(retryOptions, () => readLinks('user', users));
+    const links = await retry(retryOptions, () => readEntries('user', users));
     const values = links.map(({ externalId }) => externalId).filter(isIdentityProviderUserId);
     const rows = await retry(retryOptions, () =>
       database().previousId.findMany({ where: { identityProviderUserId: { in: values } } }),

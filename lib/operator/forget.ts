@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { retry } from '../base/retry';
 import { uncache } from '../ids/cache';
 import type { Kind } from '../ids/kinds';
-import { internalIdsOf } from '../ids/store';
+import { findLinks } from '../ids/store';
 import { database } from '../storage/database';
 import { deleteLink } from './delete-link';
 import { finishDeletions } from './pending-deletions';
-import { allIdsOf, findLinks } from './rows';
+import { allIdsOf, findRows } from './rows';
 
 /**
  * Result of `forget`:
@@ -31,7 +31,7 @@ const tryUncache = (kind: Kind, providerIds: readonly string[]): Promise<boolean
 
 /** Deletes the cache entries of all ids of a user or tenant. Rejects if the cache does not confirm it. */
 export async function uncacheAll(kind: Kind, providerId: string): Promise<void> {
-  const links = await findLinks(kind, providerId);
+  const links = await findRows(kind, providerId);
   if (!(await tryUncache(kind, [providerId, ...links.flatMap(allIdsOf)])))
     throw new Error('The cache does not respond. Nothing was deleted.');
 }
@@ -45,7 +45,7 @@ export async function completeDeletion(
   await tryUncache(kind, ids);
   await pause();
   if (!(await tryUncache(kind, ids))) return 'uncertain';
-  const linked = await internalIdsOf(kind, ids);
+  const linked = await findLinks(kind, ids);
   await finishDeletions(kind, ids);
   return linked.size === 0 ? 'forgotten' : 'relinked';
 }

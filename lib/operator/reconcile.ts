@@ -2,11 +2,11 @@ import { type RetryOptions, retry } from '../base/retry';
 import { listById } from '../idp/backend-api';
 import type { Kind } from '../ids/kinds';
 import { providerOrganizations, providerUsers } from './paginate';
-import type { UserResult } from './result';
-import { allIdsOf, type Link, linksAfter, lookUp } from './rows';
+import type { LinkResult } from './result';
+import { allIdsOf, type LinkRow, lookUp, rowsAfter } from './rows';
 
 /** Result for one user or organization of the provider, or for one row. */
-export interface ReconcileResult extends UserResult {
+export interface ReconcileResult extends LinkResult {
   readonly outcome: 'linked' | 'forgotten' | 'not linked' | 'at the provider' | 'not at the provider';
 }
 
@@ -33,8 +33,8 @@ export async function* reconcile(kind: Kind, retryOptions: RetryOptions): AsyncG
       return forgotten.has(id) ? { id, outcome: 'forgotten' } : { id, outcome: 'not linked', ...missing };
     });
   }
-  for (let last: Link | undefined; ; ) {
-    const links = await retry(retryOptions, () => linksAfter(kind, last?.internalId, ROWS_PER_PAGE));
+  for (let last: LinkRow | undefined; ; ) {
+    const links = await retry(retryOptions, () => rowsAfter(kind, last?.internalId, ROWS_PER_PAGE));
     const ids = links.flatMap(allIdsOf);
     const known = new Set((await retry(retryOptions, () => listById(kind, ids))).map(({ id }) => id));
     yield links.map((link): ReconcileResult => {

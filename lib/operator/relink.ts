@@ -8,7 +8,7 @@ import { KINDS, type Kind } from '../ids/kinds';
 import { database, raw, type Transaction } from '../storage/database';
 import { deleteForgotten, TRANSACTION } from './delete-link';
 import { type CheckedMap, type Collision, type MapLine, REMEDIES, repeatedIds } from './relink-map';
-import type { UserResult } from './result';
+import type { LinkResult } from './result';
 
 /** Number of users in one transaction. A transaction holds two advisory locks and one row lock for each of its users. */
 const BATCH = 200;
@@ -58,7 +58,7 @@ const Forgotten = z.array(z.object({ id: z.string() }));
 const States = z.array(z.object({ position: z.number(), state: z.string() }));
 
 /** Result for one line of the map. */
-export interface RelinkResult extends UserResult, MapLine {
+export interface RelinkResult extends LinkResult, MapLine {
   readonly outcome: 'to move' | 'moved' | 'already moved' | 'collision';
 }
 

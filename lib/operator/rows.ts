@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { KINDS, type Kind } from '../ids/kinds';
-import { forgottenUntil, internalIdsOf } from '../ids/store';
+import { findLinks, forgottenUntil } from '../ids/store';
 import { database, raw, sql } from '../storage/database';
 
 /**
@@ -24,10 +24,10 @@ const Links = z.array(
  * A row of a kind's table, and the rows of its previous ids. A relink replaced these former ids at the identity provider. The
  * service accepts each until `expiresAt`.
  */
-export type Link = Readonly<z.infer<typeof Links>[number]>;
+export type LinkRow = Readonly<z.infer<typeof Links>[number]>;
 
 /** Returns up to `limit` links that match the condition, sorted by internal id. */
-async function readLinks(kind: Kind, condition: ReturnType<typeof sql>, limit: number): Promise<Link[]> {
+async function readRows(kind: Kind, condition: ReturnType<typeof sql>, limit: number): Promise<LinkRow[]> {
   const { table, column, previousIds, owner } = KINDS[kind];
   const rows = await database().$queryRaw`
     SELECT id AS "internalId", ${raw(column)} AS "providerId", coalesce((
@@ -39,14 +39,14 @@ async function readLinks(kind: Kind, condition: ReturnType<typeof sql>, limit: n
 }
 
 /** Returns all ids of a user or tenant at the identity provider, the present one first. */
-export const allIdsOf = ({ providerId, previousIds }: Omit<Link, 'internalId'>): string[] => [
+export const allIdsOf = ({ providerId, previousIds }: Omit<LinkRow, 'internalId'>): string[] => [
   providerId,
   ...previousIds.map((previous) => previous.providerId),
 ];
 
-/** Returns the internal ids of the ids that are linked (see `internalIdsOf`), and which of the other ids are forgotten. */
+/** Returns the internal ids of the ids that are linked (see `findLinks`), and which of the other ids are forgotten. */
 export async function lookUp(kind: Kind, providerIds: readonly string[]) {
-  const linked = await internalIdsOf(kind, providerIds);
+  const linked = await findLinks(kind, providerIds);
   const forgotten = await forgottenUntil(
     kind,
     providerIds.filter((id) => !linked.has(id)),
@@ -55,17 +55,17 @@ export async function lookUp(kind: Kind, providerIds: readonly string[]) {
 }
 
 /** Returns up to `limit` rows after the row of `internalId` or, if it is undefined, from the start. Sorts by internal id. */
-export const linksAfter = (kind: Kind, internalId: string | undefined, limit: number): Promise<Link[]> =>
-  readLinks(kind, internalId === undefined ? sql`true` : sql`id > ${internalId}::uuid`, limit);
+export const rowsAfter = (kind: Kind, internalId: string | undefined, limit: number): Promise<LinkRow[]> =>
+  readRows(kind, internalId === undefined ? sql`true` : sql`id > ${internalId}::uuid`, limit);
 
 /**
  * Returns the rows with this internal id, or with this present or previous id of the provider. There are two rows if the id is the
  * internal id of one row and the provider's id of another.
  */
-export async function findLinks(kind: Kind, eitherId: string): Promise<Link[]> {
+export async function findRows(kind: Kind, eitherId: string): Promise<LinkRow[]> {
   const { table, column, previousIds, owner } = KINDS[kind];
   const internalId = z.guid().safeParse(eitherId).data ?? null;
-  return readLinks(
+  return readRows(
     kind,
     sql`id IN (
       SELECT id FROM public.${raw(table)} WHERE ${raw(column)} = ${eitherId}

@@ -31,7 +31,7 @@ export async function startInProcess(): Promise<InProcess> {
     // Loads the database client (Prisma) and runs a first query, so that the first test does not have to wait for this work. An
     // error is ignored here, because the tests that use the client report the error.
     await import('#lib/ids/store')
-      .then(({ internalIdsOf }) => internalIdsOf('user', ['user_warm_up']))
+      .then(({ findLinks }) => findLinks('user', ['user_warm_up']))
       .catch(() => undefined);
   });
   afterAll(async () => {

@@ -8,7 +8,7 @@ const { database } = await startInProcess();
 const provider = stubProvider();
 afterAll(() => provider.restore());
 
-const { backfill, deleteLink, internalIdsOf, linkMany } = await importAsProcess(async () => ({
+const { backfill, deleteLink, findLinks, linkMany } = await importAsProcess(async () => ({
   ...(await import('#lib/operator/backfill')),
   ...(await import('#lib/operator/delete-link')),
   ...(await import('#lib/ids/store')),
@@ -106,7 +106,7 @@ test('If the database fails during a replay, a backfill repeats the handlers tha
   const outage = vi.fn(() => database.proxy.treat('reset'));
   const replay = async (data: unknown) => {
     if (handled.length >= 10 && outage.mock.calls.length === 0) await outage();
-    await internalIdsOf('user', ['user_0']);
+    await findLinks('user', ['user_0']);
     handled.push(Object(data).id);
   };
   const sleep = () => database.proxy.treat('forward');

@@ -105,8 +105,8 @@ describe('A handler of an event', () => {
   );
 
   test('After an event handler throws, nothing is committed, and the next delivery completes the event', async () => {
-    handle.mockImplementationOnce(async (data, { transaction, isNewest }) => {
-      await isNewest(data.id);
+    handle.mockImplementationOnce(async (data, { transaction, claimNewest }) => {
+      await claimNewest(data.id);
       await write(transaction, data.id);
       throw new Error('A handler failed');
     });
@@ -124,16 +124,16 @@ describe('A handler of an event', () => {
     async (timestamp) => {
       const before = Date.now() - 1_000;
       const outcomes: unknown[] = [];
-      handle.mockImplementation(async (_data, { occurredAt, isNewest }) => {
+      handle.mockImplementation(async (_data, { occurredAt, claimNewest }) => {
         expect(occurredAt).toBeGreaterThanOrEqual(before);
-        outcomes.push(await isNewest('subject'));
+        outcomes.push(await claimNewest('subject'));
       });
       expect(await deliver('test.event', { id: 'odd' }, { timestamp })).toEqual(acknowledged('test.event'));
       expect(await deliver('test.event', { id: 'odd' }, { timestamp: Date.now() + 60_000 })).toEqual(
         acknowledged('test.event'),
       );
       expect(outcomes).toEqual([true, true]);
-      handle.mockImplementation((_data, { isNewest }) => isNewest('subject', timestamp));
+      handle.mockImplementation((_data, { claimNewest }) => claimNewest('subject', timestamp));
       expect(await deliver('test.event', { id: 'odd' })).toEqual(invalid);
     },
   );
@@ -237,9 +237,9 @@ test('The database role of the service may insert a pending deletion and update 
   expect(rows).toEqual([{ id: 'user_ada' }]);
 });
 
-test('Without a time, isNewest() compares the times of the events, and an event with the same time is not outdated', async () => {
+test('Without a time, claimNewest() compares the times of the events, and an event with the same time is not outdated', async () => {
   const outcomes: boolean[] = [];
-  handle.mockImplementation(async (data, { isNewest }) => outcomes.push(await isNewest(data.id)));
+  handle.mockImplementation(async (data, { claimNewest }) => outcomes.push(await claimNewest(data.id)));
   for (const timestamp of [2_000, 1_000, 2_000, 3_000])
     await deliver('test.event', { id: 'subject' }, { timestamp });
   expect(outcomes).toEqual([true, false, true, true]);

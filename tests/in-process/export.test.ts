@@ -5,7 +5,7 @@ const { database, kv } = await startInProcess();
 const { pool } = database;
 await database.alter(`SET timezone = 'Asia/Kolkata'`);
 
-const { deleteLink, exportUser, findLinks, linkMany } = await importAsProcess(async () => ({
+const { deleteLink, exportUser, findRows, linkMany } = await importAsProcess(async () => ({
   ...(await import('#lib/operator/export')),
   ...(await import('#lib/operator/delete-link')),
   ...(await import('#lib/operator/rows')),
@@ -23,7 +23,7 @@ test('The export of a linked user has all stored data, the rows of the applicati
     [['user_1', 'old_1', userId, 'user_2']],
   );
   await kv.cacheId('user_1', userId);
-  const [link] = await findLinks('user', 'user_1');
+  const [link] = await findRows('user', 'user_1');
   const exportOwn = vi.fn(async () => ({ notes: [7] }));
   const previousIds = [{ identityProviderUserId: 'old_1', expiresAt: new Date('2030-01-01') }];
   const user = { userId, identityProviderUserId: 'user_1', previousIds };

@@ -14,7 +14,7 @@ const real = await importAsProcess(async () => ({
 }));
 const fake = fakeStorage(async (_name, statement) => statement());
 
-type Names = 'findLink' | 'insertLink' | 'isForgotten' | 'findLinks' | 'deleteLink';
+type Names = 'findLink' | 'insertLink' | 'isForgotten' | 'findRows' | 'deleteLink';
 type Storage = Pick<typeof real, Names> & { readonly move: (from: string, to: string) => Promise<void> };
 const FAKE: Storage = {
   ...fake.links,
@@ -48,9 +48,9 @@ async function resultsOf(storage: Storage, operations: readonly Operation[]) {
   const results: unknown[] = [];
   for (const [name, id, to] of operations) {
     if (name === 'find') {
-      results.push(ids.indexOf((await storage.findLink('user', id)) ?? ''));
+      results.push(ids.indexOf((await storage.findLink('user', id)).id ?? ''));
       results.push(await storage.isForgotten('user', id));
-      const links = await storage.findLinks('user', id);
+      const links = await storage.findRows('user', id);
       results.push(links.map((link) => [ids.indexOf(link.internalId), real.allIdsOf(link).sort()]));
     } else if (name === 'insert') {
       const inserted = await storage.insertLink('user', id).catch(real.sqlStateOf);

@@ -69,7 +69,7 @@ test('A webhook, a register call, a guard with an older token and a backfill lin
   const acknowledgment = { received: true, eventType: 'user.created', registered: 'forgotten', handled: 0 };
   for (const process of [one, other]) {
     expect(await process.deliver('user_1')).toEqual(acknowledgment);
-    expect(await process.register('user_1')).toBeUndefined();
+    expect(await process.register('user_1')).toEqual({ state: 'forgotten' });
     expect(await process.guard('user_1', LONG_AGO)).toEqual({ reason: 'forgotten' });
     expect([...(await process.linkMany(['user_1', 'user_2'])).keys()]).not.toContain('user_1');
   }
@@ -106,7 +106,7 @@ test('A token links a forgotten user if the token was issued more than 5 s after
   const [userId] = await database.idsOf('user_back');
   expect(await kv.cachedId('user_back')).toBe(userId);
   expect(await one.deliver('user_back')).toMatchObject({ registered: 'existing' });
-  expect(await other.register('user_back')).toEqual({ id: userId, created: false });
+  expect(await other.register('user_back')).toEqual({ state: 'linked', id: userId, created: false });
   expect(await other.guard('user_back', LONG_AGO)).toEqual({ cache: 'hit' });
 });
 
@@ -162,6 +162,6 @@ describe.each(['user', 'tenant'] as const)('Deletion of a %s', (kind) => {
     await resume();
     expect([await registration, await deletion]).toMatchObject([{ created: true }, ['inserting']]);
     expect(await idsOf('inserting')).toEqual([]);
-    expect(await one.register('inserting', kind)).toBeUndefined();
+    expect(await one.register('inserting', kind)).toEqual({ state: 'forgotten' });
   });
 });

@@ -44,11 +44,11 @@ describe.each(['user', 'tenant'] as const)('The lookup of a %s', (kind) => {
 
   test('is a miss the first time and stores the id, and later a hit without a database query', async () => {
     const first = await resolve('new');
-    expect(first).toEqual({ id: await cached('new'), cache: 'miss', caller: 'created' });
+    expect(first).toEqual({ state: 'linked', id: await cached('new'), cache: 'miss', caller: 'created' });
     expect(await idsOf('new')).toEqual([first?.id]);
     expect(commands()).toEqual(['GET', 'SET']);
     database.takeStatements();
-    expect(await resolve('new')).toEqual({ id: first?.id, cache: 'hit' });
+    expect(await resolve('new')).toEqual({ state: 'linked', id: first?.id, cache: 'hit' });
     expect([commands(), database.takeStatements()]).toEqual([['GET'], []]);
   });
 
@@ -67,7 +67,7 @@ describe.each(['user', 'tenant'] as const)('The lookup of a %s', (kind) => {
       const id = `with_${value}`;
       await kv.cacheId(id, value, kind);
       const { id: found, ...fields } = (await resolve(id)) ?? {};
-      expect(fields).toEqual({ cache: 'miss', caller: 'created' });
+      expect(fields).toEqual({ state: 'linked', cache: 'miss', caller: 'created' });
       expect(await cached(id)).toBe(kind === 'user' ? found : null);
     },
   );
@@ -84,7 +84,7 @@ describe.each(['user', 'tenant'] as const)('The lookup of a %s', (kind) => {
     kv.beforeCommand = failing('SET');
     const { id } = (await resolve('not_stored')) ?? {};
     kv.beforeCommand = async () => undefined;
-    expect(await resolve('not_stored')).toEqual({ id, cache: 'miss', caller: 'existing' });
+    expect(await resolve('not_stored')).toEqual({ state: 'linked', id, cache: 'miss', caller: 'existing' });
   });
 
   test('expires ten minutes after the write, and a hit does not extend this time', async () => {
@@ -93,10 +93,10 @@ describe.each(['user', 'tenant'] as const)('The lookup of a %s', (kind) => {
     const { id } = (await resolve('expires')) ?? {};
     for (const seconds of [300, 599.999]) {
       vi.setSystemTime(start + seconds * 1000);
-      expect(await resolve('expires')).toEqual({ id, cache: 'hit' });
+      expect(await resolve('expires')).toEqual({ state: 'linked', id, cache: 'hit' });
     }
     vi.setSystemTime(start + 600_000);
-    expect(await resolve('expires')).toEqual({ id, cache: 'miss', caller: 'existing' });
+    expect(await resolve('expires')).toEqual({ state: 'linked', id, cache: 'miss', caller: 'existing' });
   });
 
   test('is shared by concurrent calls in one process, and only one call is logged as the creator', async () => {

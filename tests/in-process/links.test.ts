@@ -11,7 +11,7 @@ import {
 const { database } = await startInProcess();
 const {
   findLink,
-  internalIdsOf,
+  findLinks,
   linkMany,
   registerByIdentityProviderUserId: register,
 } = await importAsProcess(async () => ({
@@ -38,8 +38,8 @@ test('The link of many users takes one statement to find the unlinked users, and
 test('A lookup of many users reads only the rows of these users', async () => {
   const registration = await register('user_j');
   await register('user_k');
-  expect([...(await internalIdsOf('user', ['user_j', 'user_without_link']))]).toEqual([
-    ['user_j', registration?.userId],
+  expect([...(await findLinks('user', ['user_j', 'user_without_link']))]).toEqual([
+    ['user_j', { state: 'linked', id: registration.id }],
   ]);
 });
 
@@ -67,6 +67,6 @@ test('Concurrent lookups of users share one statement', async () => {
     ['user_k', 'user_without_link', 'user_l'].map((user) => findLink('user', user)),
   );
   expect(database.takeVerbs()).toEqual(['SELECT']);
-  expect([[k], [l]]).toEqual([await database.idsOf('user_k'), await database.idsOf('user_l')]);
-  expect(none).toBeUndefined();
+  expect([[k?.id], [l?.id]]).toEqual([await database.idsOf('user_k'), await database.idsOf('user_l')]);
+  expect(none).toEqual({ state: 'none' });
 });

@@ -311,8 +311,8 @@ test('An organization.deleted event for a previous id blocks this id, but not th
   );
   for (const each of ['org_present', 'org_previous']) await kv.cacheId(each, id, 'tenant');
   await deliver('organization.deleted', 'org_previous');
-  const found = await service.internalIdsOf('tenant', ['org_present', 'org_previous']);
-  expect([found.get('org_present'), found.get('org_previous')]).toEqual([id, null]);
+  const found = await service.findLinks('tenant', ['org_present', 'org_previous']);
+  expect([found.get('org_present')?.id, found.get('org_previous')?.state]).toEqual([id, 'forgotten']);
   expect(await kv.cachedId('org_present', 'tenant')).toBe(id);
   expect(await kv.cachedId('org_previous', 'tenant')).not.toBe(id);
 });

@@ -34,7 +34,7 @@ test('Registering a new user takes a SELECT and an INSERT, and registering an ex
   expect(database.takeVerbs()).toEqual(['SELECT', 'INSERT']);
   const second = await register('user_new');
   expect(database.takeVerbs()).toEqual(['SELECT']);
-  expect([first.created, second]).toEqual([true, { id: first.id, created: false }]);
+  expect([first.created, second]).toEqual([true, { ...first, created: false }]);
   expect(await database.idsOf('user_new')).toEqual([first.id]);
 });
 
@@ -44,7 +44,7 @@ test('A registration that waits for a concurrent insert of the same user returns
   expect(await winner.waiting(1)).toBe(true);
   await winner.commit();
   const [id] = await database.idsOf('user_lost');
-  expect(await loser).toEqual({ id, created: false });
+  expect(await loser).toEqual({ state: 'linked', id, created: false });
   expect(database.takeVerbs()).toEqual(['SELECT', 'INSERT', 'SELECT']);
 });
 
@@ -88,7 +88,7 @@ test('A registration rejects if the database commits the INSERT but its response
   Object.assign(proxy, { onClientData: record, onTargetData: undefined });
   await proxy.treat('forward');
   const [id] = await database.idsOf('user_unheard');
-  expect(await register('user_unheard')).toEqual({ id, created: false });
+  expect(await register('user_unheard')).toEqual({ state: 'linked', id, created: false });
 });
 
 test('A registration rejects after 8 s, even if the connection and the statement stay below their own timeouts', async () => {
@@ -144,7 +144,7 @@ test('Concurrent registrations succeed in a database whose default isolation lev
   // service then retries the registration.
   await row.commit();
   const [id] = await database.idsOf('user_isolated');
-  const existing = { id, created: false };
+  const existing = { state: 'linked', id, created: false };
   expect(await Promise.all(calls)).toEqual([existing, existing]);
 });
 

@@ -64,7 +64,7 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
     (await process.resolveId(kind, id, issuedAt))?.id;
   const create = async (id: string): Promise<string> => {
     const registration = await register(id);
-    if (registration === undefined) throw new Error('The id is forgotten');
+    if (registration.state === 'forgotten') throw new Error('The id is forgotten');
     return registration.id;
   };
   const readJournal = async (run: string) => (await one.readJournal(kind, run, { seconds: 0 })).lines;
@@ -76,7 +76,7 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
     expect(await move('old_1', 'new_1', { days: 7 })).toEqual(MOVED);
     database.takeStatements();
     for (const id of ['old_1', 'new_1']) {
-      expect(await register(id)).toEqual({ id: internalId, created: false });
+      expect(await register(id)).toEqual({ state: 'linked', id: internalId, created: false });
       expect(await resolve(id)).toBe(internalId);
       // A relink blocks the ids of a tenant in the cache.
       expect(await kv.cachedId(id, kind)).toBe(kind === 'user' ? internalId : null);
@@ -99,7 +99,7 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
     const internalId = await create('old_expired');
     await move('old_expired', 'new_expired');
     await pool.query(`UPDATE ${previousIds} SET expires_at = now() WHERE ${column} = 'old_expired'`);
-    expect(await register('old_expired')).toBeUndefined();
+    expect(await register('old_expired')).toEqual({ state: 'forgotten' });
     expect(await resolve('old_expired', Date.now() / 1000 + 60)).toBeUndefined();
     await expect(one.insertLinks(kind, ['old_expired'])).rejects.toThrow();
     await create('old_of_another');
@@ -140,7 +140,7 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
       const [internalId] = await idsOf(oldId);
       expect(await move(oldId, newId)).toEqual(MOVED);
       await resume();
-      expect(await registration).toEqual({ id: internalId, created: false });
+      expect(await registration).toEqual({ state: 'linked', id: internalId, created: false });
       expect([await idsOf(oldId), await idsOf(newId)]).toEqual([[], [internalId]]);
     },
   );
@@ -162,7 +162,7 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
     const registration = register('new_first');
     expect(await moving.waiting(1)).toBe(true);
     await moving.commit();
-    expect(await registration).toEqual({ id: internalId, created: false });
+    expect(await registration).toEqual({ state: 'linked', id: internalId, created: false });
   });
 
   test('If a move would deadlock with a transaction of the application, the move is rolled back and repeated', async () => {
@@ -208,7 +208,7 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
       const uncached = kv.takeCommands().flat();
       for (const key of keys) expect(uncached.filter((word) => word === key).length).toBeGreaterThan(2);
       for (const each of pair) {
-        expect(await register(each)).toBeUndefined();
+        expect(await register(each)).toEqual({ state: 'forgotten' });
         expect([await idsOf(each), await kv.cachedId(each, kind)]).toEqual([[], null]);
       }
       if (kind === 'user') expect(await resolve(pair[1], Date.now() / 1000 + 60, other)).toBeDefined();
@@ -222,7 +222,7 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
       const [oldId, newId] = [`old_both_${user}`, `new_both_${user}`];
       await Promise.all([move(oldId, newId), one.deleteLink(kind, oldId, 30), register(oldId)]);
       const forgotten = await idsOf(oldId);
-      expect([forgotten, await idsOf(newId), await register(oldId)]).toEqual([[], [], undefined]);
+      expect([forgotten, await idsOf(newId), await register(oldId)]).toEqual([[], [], { state: 'forgotten' }]);
     });
   });
 

@@ -1,5 +1,6 @@
 import type { Kind } from '#lib/ids/kinds';
-import type { Link } from '#lib/operator/rows';
+import type { Link } from '#lib/ids/store';
+import type { LinkRow } from '#lib/operator/rows';
 
 interface Row {
   readonly userId: string;
@@ -28,9 +29,10 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
   const cached = new Map<string, string>();
 
   const findRow = (id: string) => rows.find(({ present, previous }) => present === id || previous.has(id));
-  const findId = (id: string) => {
+  const linkOf = (id: string): Link => {
     const row = findRow(id);
-    return row && pending.has(row.present) ? null : row?.userId;
+    if (row === undefined) return { state: 'none' };
+    return pending.has(row.present) ? { state: 'forgotten' } : { state: 'linked', id: row.userId };
   };
   const isForgotten = (id: string) => forgotten.has(id) || pending.has(id);
   /** Inserts nothing if the id is forgotten or is the present id of a user. Throws if the id is a previous id. */
@@ -50,7 +52,7 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
     for (const each of ids) forgotten.add(each);
     return ids;
   }
-  function linksOf(id: string): Link[] {
+  function linksOf(id: string): LinkRow[] {
     const row = findRow(id);
     if (row === undefined) return [];
     const expiresAt = new Date(0);
@@ -61,17 +63,17 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
   return {
     /** lib/ids/store.ts */
     links: {
-      internalIdsOf: (_kind: Kind, [id = '']: readonly string[]) =>
+      findLinks: (_kind: Kind, [id = '']: readonly string[]) =>
         schedule('find', () => {
-          const row = findRow(id);
-          return new Map(row === undefined ? [] : [[id, row.userId]]);
+          const link = linkOf(id);
+          return new Map(link.state === 'none' ? [] : [[id, link]]);
         }),
-      findLink: (_kind: Kind, id: string) => schedule('find', () => findId(id)),
+      findLink: (_kind: Kind, id: string) => schedule('find', () => linkOf(id)),
       insertLink: (_kind: Kind, id: string) => schedule('insert', () => insert(id)[0]),
       isForgotten: (_kind: Kind, id: string) => schedule('find forgotten', () => isForgotten(id)),
     },
     /** lib/operator/rows.ts */
-    rows: { findLinks: (_kind: Kind, id: string) => schedule('find links', () => linksOf(id)) },
+    rows: { findRows: (_kind: Kind, id: string) => schedule('find links', () => linksOf(id)) },
     /** lib/operator/delete-link.ts */
     deletion: {
       deleteLink: (_kind: Kind, id: string, _days: number) => schedule('delete', () => remove(id)),

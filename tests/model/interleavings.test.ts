@@ -81,7 +81,9 @@ async function loadProcess() {
   const { uncache } = await import('#lib/ids/cache');
   const guard = async (id: string, kind: Kind = 'user'): Result => {
     const resolved = await resolveId(kind, id, undefined);
-    return resolved && { userId: resolved.id, created: resolved.caller === 'created' };
+    return resolved.state === 'linked'
+      ? { userId: resolved.id, created: resolved.caller === 'created' }
+      : undefined;
   };
   const forgetOnce = async (isPauseOver: () => boolean): Result => {
     await forget('user', ids[0], 30, () => schedule('pause', () => undefined, isPauseOver));
@@ -90,7 +92,10 @@ async function loadProcess() {
   return {
     guard: () => guard(ids[0]),
     'guard by the new id': () => guard(ids[1]),
-    register: (): Result => registerByIdentityProviderUserId(ids[0]),
+    async register(): Result {
+      const { id: userId, created } = await registerByIdentityProviderUserId(ids[0]);
+      return userId === undefined ? undefined : { userId, created };
+    },
     /** The transaction that moves the user to the other id. It has no effect after the deletion of the row. */
     async relink(): Result {
       const target = () => (storage.canMove(...ids) ? ids : ([ids[1], ids[0]] as const));

@@ -14,7 +14,11 @@ const url = 'https://app.example.com/any';
 const keys = { secretKey: SECRET_KEY, publishableKey: PUBLISHABLE_KEY };
 const idp = stopAfterAll(await startProvider());
 vi.mock('#lib/ids/resolve', () => ({
-  resolveId: vi.fn(async (_kind: string, id: string) => ({ id: `internal-${id}`, cache: 'hit' })),
+  resolveId: vi.fn(async (_kind: string, id: string) => ({
+    state: 'linked',
+    id: `internal-${id}`,
+    cache: 'hit',
+  })),
 }));
 
 test('The authentication adapter disables the telemetry of the SDK', () => {
@@ -56,7 +60,7 @@ describe.each([
   });
 
   test('The lookup gets the issue time of the token. The request of a forgotten user is unauthenticated', async () => {
-    vi.mocked(resolveId).mockClear().mockResolvedValueOnce(undefined);
+    vi.mocked(resolveId).mockClear().mockResolvedValueOnce({ state: 'forgotten' });
     const iat = now() - 30;
     expect(await authenticate(bearer(tokenFor(idp, 'user_1', { iat })))).toBeUndefined();
     expect(resolveId).toHaveBeenCalledExactlyOnceWith('user', 'user_1', iat);

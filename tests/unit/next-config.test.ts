@@ -57,6 +57,15 @@ describe('A build', () => {
     ]);
   });
 
+  test('Under next dev, a route that is added after the start belongs to the API', async () => {
+    vi.stubEnv('NODE_ENV', 'development');
+    const { isApi } = await import('#lib/http/address');
+    expect(isApi('/added')).toBe(false);
+    mkdirSync('app/added');
+    writeFileSync('app/added/route.ts', '');
+    expect(isApi('/added')).toBe(true);
+  });
+
   test('A build with a .env.local file fails on Vercel, because the deployed functions would contain the file, and succeeds elsewhere', () => {
     expect(() => configure(PHASE_PRODUCTION_BUILD)).not.toThrow();
     writeFileSync('.env.local', '');

@@ -59,7 +59,7 @@ function receiveVector(changes: Record<string, string | undefined>, prefix = 'sv
 }
 
 beforeEach(() => {
-  vi.mocked(registerByIdentityProviderUserId).mockReset().mockResolvedValue(undefined);
+  vi.mocked(registerByIdentityProviderUserId).mockReset().mockResolvedValue({ state: 'forgotten' });
   vi.useFakeTimers({ toFake: ['Date'], now: vector.timestamp * 1000 });
 });
 afterEach(() => {

@@ -32,10 +32,10 @@ async function findUserId(transaction: EventContext['transaction'], id: string):
 }
 
 /** Stores the profile of a user, unless a newer one is stored. */
-export const saveProfile = defineEvent(User, async (user, { transaction, isNewest }) => {
+export const saveProfile = defineEvent(User, async (user, { transaction, claimNewest }) => {
   const { first_name = null, last_name = null, image_url = null, primary_email_address_id: primary } = user;
   const userId = await findUserId(transaction, user.id);
-  if (userId === null || !(await isNewest(userId, user.updated_at))) return;
+  if (userId === null || !(await claimNewest(userId, user.updated_at))) return;
   const email = user.email_addresses.find(({ id }) => id === primary)?.email_address ?? null;
   await transaction.$executeRaw`
     INSERT INTO public.profiles (user_id, email, first_name, last_name, image_url)

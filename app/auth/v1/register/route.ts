@@ -14,7 +14,7 @@ export const POST = guard(async (request) => {
   const { identityProviderUserId } = await readJson(request, RegisterUserRequest);
   const registration = await registerByIdentityProviderUserId(identityProviderUserId);
   addLogFields({ registered: outcomeOf(registration) });
-  if (registration === undefined) throw new HttpError(409, 'User is forgotten');
-  const { userId, created } = registration;
+  if (registration.state === 'forgotten') throw new HttpError(409, 'User is forgotten');
+  const { id: userId, created } = registration;
   return json({ userId, identityProviderUserId }, created ? 201 : 200);
 });

@@ -20,7 +20,7 @@ const {
   linkMany,
 } = await importAsProcess(async () => ({
   ...(await import('#events')),
-  ...(await import('../../events/export-user')),
+  ...(await import('#lib/tables/export-user')),
   ...(await import('../../app/profile/page')),
   ...(await import('#lib/operator/backfill')),
   ...(await import('#lib/storage/database')),

@@ -1,0 +1,39 @@
+/*
+ * What the provider's SDK does not document, and its middleware and `auth()` agree on: names of cookies, parameters and headers, and
+ * reasons. tests/unit/frameworks.test.ts compares them with the installed SDK.
+ */
+
+/** Request headers from which `auth()` reads the session, if the signature is right. */
+export const SESSION_HEADERS = [
+  'x-clerk-auth-status',
+  'x-clerk-auth-token',
+  'x-clerk-auth-signature',
+] as const;
+/** Response header with the reason of a rejection. */
+export const REASON_HEADER = 'x-clerk-auth-reason';
+/** Response headers that would show the client the reason of the SDK and the address of the page. */
+export const REPORT_HEADERS = ['x-clerk-auth-status', REASON_HEADER, 'x-clerk-auth-message'] as const;
+
+/** Reasons of the SDK that do not concern the credential: it could not get the public keys. */
+export const WITHOUT_KEYS = /^(?:jwk-(?!kid-mismatch)|secret-key-invalid|unexpected-error)/;
+
+export const SESSION_COOKIE = /^__session(?:_|$)/;
+/** Cookies from which the SDK reads the session. A suffix of the name may identify an instance of the provider. */
+export const SDK_COOKIE = /^__(?:session|client_uat|clerk_db_jwt)(?:_|$)/;
+/** With this cookie, the SDK renews the session of an expired token by a call of the provider. */
+export const REFRESH_COOKIE = /^__refresh/;
+/** Cookie with which the SDK counts the redirects of a handshake. */
+export const REDIRECT_COUNT = '__clerk_redirect_count';
+
+/** Cookie and parameter with a token, from which the SDK takes the cookies of a session. */
+export const HANDSHAKE = '__clerk_handshake';
+export const HANDSHAKE_COOKIE = /^__clerk_handshake(?!_nonce)/;
+/** Cookie and parameter that the SDK exchanges for such a token by a call of the provider. */
+export const NONCE = '__clerk_handshake_nonce';
+/** Parameter that redirects the browser to another address. */
+export const REDIRECT_PARAMETER = '__clerk_redirect_url';
+/** Start of the names of all parameters of the SDK. */
+export const PARAMETER_PREFIX = '__clerk_';
+
+/** With this header, the SDK does not redirect the browser to the provider. */
+export const NO_REDIRECT = ['sec-fetch-dest', 'empty'] as const;
