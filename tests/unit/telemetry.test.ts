@@ -42,14 +42,14 @@ test('Disabled telemetry adds nothing to the work of a span', () => {
   expect(outcomeOf).not.toHaveBeenCalled();
 });
 
-test('The alert rules use only metrics and labels of docs/telemetry.md', () => {
+test.each(['alerts.yaml', 'dashboard.json'])('%s uses only metrics and labels of docs/telemetry.md', (file) => {
   const table = readFileSync('docs/telemetry.md', 'utf8').match(/^\| `.*\|$/gm) ?? [];
   const known = table.flatMap((row) =>
     [...row.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name.replaceAll('.', '_')),
   );
-  const rules = readFileSync('docs/telemetry/alerts.yaml', 'utf8').replaceAll(/^ *#.*$/gm, '');
+  const rules = readFileSync(`docs/telemetry/${file}`, 'utf8').replaceAll(/^ *#.*$/gm, '');
   const used = [...rules.matchAll(/\b(?:identity_link|http)_\w+/g)].map(([name]) =>
-    name.replace(/_(?:total|(?:seconds|milliseconds)(?:_count)?)$/, ''),
+    name.replace(/_(?:total|(?:seconds|milliseconds)(?:_count|_bucket)?)$/, ''),
   );
   expect(used.length).toBeGreaterThan(10);
   expect(used.filter((name) => !known.includes(name))).toEqual([]);
