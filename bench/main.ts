@@ -117,14 +117,6 @@ async function compareRequests(reference: Server, measured: readonly Measured[])
   return { ratios: results.map((each) => formatRatios(each, references)), milliseconds: median(references) };
 }
 
-/** Returns the CPU time, in milliseconds, that a new process uses until it has responded to its first request. */
-async function cpuOfStart(application: Application, request: BenchRequest): Promise<number> {
-  const server = await start(application, request);
-  const milliseconds = cpuMilliseconds(server);
-  await server.stop();
-  return milliseconds;
-}
-
 const stops: (() => Promise<void>)[] = [];
 let stopped: Promise<void> | undefined;
 const stopAll = () => {
@@ -201,22 +193,8 @@ async function measure(): Promise<string> {
     }
   }
 
-  console.log('measuring: start');
-  const [bareStarts = [], ...starts] = await inRounds([
-    () => cpuOfStart(bare, hello()),
-    ...compared.map(
-      ({ application, users }) =>
-        () =>
-          cpuOfStart(application, cacheHit(users)),
-    ),
-  ]);
-  rows.push([
-    'start of a process, with a cache hit',
-    ...starts.map((each) => formatRatios(each, bareStarts)),
-  ]);
-
   const commit = execFileSync('git', ['describe', '--always', '--dirty'], { encoding: 'utf8' }).trim();
-  return `CPU time of the server process as a multiple of a bare Next.js route in a separate application (${empty.milliseconds.toFixed(2)} ms per request, ${Math.round(median(bareStarts))} ms to start). Behind an empty middleware, that route takes ${empty.ratios.join()}. The [tutorial](bench/baselines/tutorial) uses the SDK's middleware and \`auth()\`, a cached id and a Prisma upsert. \`npm run bench\`: median (minimum–maximum) of ${rounds} rounds with ${CONNECTIONS} connections, at commit ${commit} with Node.js ${process.version}.
+  return `CPU time of the server process as a multiple of a bare Next.js route in a separate application (${empty.milliseconds.toFixed(2)} ms per request). Behind an empty middleware, that route takes ${empty.ratios.join()}. The [tutorial](bench/baselines/tutorial) uses the SDK's middleware and \`auth()\`, a cached id and a Prisma upsert. \`npm run bench\`: median (minimum–maximum) of ${rounds} rounds with ${CONNECTIONS} connections, at commit ${commit} with Node.js ${process.version}.
 
 ${rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n')}
 `;
