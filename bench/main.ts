@@ -4,8 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { SIGNING_SECRET } from '../tests/harness/keys';
-import { LIVE_KEYS, startDependencies, type TestDependencies } from '../tests/harness/service';
+import { startDependencies, type TestDependencies } from '../tests/harness/service';
 import startDatabase from '../tests/vitest/start-database';
 import { copyCheckout } from '../tools/temporary-project';
 import { CONNECTIONS, cpuPerRequest } from './load';
@@ -18,7 +17,16 @@ import {
   SCENARIOS,
   usersFrom,
 } from './requests';
-import { type Application, build, cpuMilliseconds, residentMegabytes, type Server, start } from './servers';
+import {
+  type Application,
+  baseline,
+  build,
+  copyPackages,
+  residentMegabytes,
+  type Server,
+  start,
+  tutorial,
+} from './servers';
 
 /**
  * `npm run bench`: measures the CPU time of this service beside that of the baselines, and writes the table in README.md.
@@ -37,13 +45,6 @@ const { rounds, sample, warmUp } = quick
 const USERS = 100;
 const THIS_SERVICE = 'this service';
 
-const baseline = (name: string, environment: Application['environment'] = {}): Application => ({
-  title: name,
-  folder: path.resolve('bench/baselines', name),
-  build: 'next build',
-  start: 'next start -H localhost',
-  environment,
-});
 const bare = baseline('bare');
 const emptyMiddleware = baseline('empty-middleware');
 
@@ -57,24 +58,17 @@ function copyWithRoutes(): string {
 }
 
 /** Returns the tutorial's application and the service, each with variables for the dependencies. */
-function applicationsFor({ environment, idp }: TestDependencies): Application[] {
+function applicationsFor(dependencies: TestDependencies): Application[] {
   const Package = z.object({ scripts: z.object({ start: z.string() }) });
   const service = (title: string, folder: string): Application => ({
     title,
     folder: path.resolve(folder),
     build: 'npm run build',
     start: Package.parse(JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'))).scripts.start,
-    environment: { ...environment, PUBLIC_ORIGIN },
+    environment: { ...dependencies.environment, PUBLIC_ORIGIN },
   });
   return [
-    baseline('tutorial', {
-      ...environment,
-      CLERK_SECRET_KEY: LIVE_KEYS.secretKey,
-      NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY: LIVE_KEYS.publishableKey,
-      CLERK_JWT_KEY: idp.publicKeyPem,
-      CLERK_TELEMETRY_DISABLED: '1',
-      WEBHOOK_SIGNING_SECRET: SIGNING_SECRET,
-    }),
+    tutorial(dependencies),
     service(THIS_SERVICE, copyWithRoutes()),
     ...(against === undefined ? [] : [service(against, against)]),
   ];
@@ -134,10 +128,7 @@ async function measure(): Promise<string> {
   stops.push(dependencies.stop);
   const { database, idp, kv } = dependencies;
   const applications = applicationsFor(dependencies);
-  // The baselines use copies of the service's packages, so that their versions are the same. Turbopack does not follow links to
-  // folders outside of its root. Hard links take no space.
-  const copy = 'rm -rf node_modules generated && cp -al ../../node_modules ../../lib/generated .';
-  execFileSync('sh', ['-c', copy], { cwd: 'bench/baselines' });
+  copyPackages();
   for (const application of [bare, emptyMiddleware, ...applications]) {
     console.log(`building: ${application.title}`);
     await build(application);

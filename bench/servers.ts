@@ -1,9 +1,12 @@
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { promisify } from 'node:util';
 import { freePort } from '../dev/system/listen';
 import { responds, type StartedProcess, startProcess } from '../dev/system/start-process';
 import { withoutServiceVariables } from '../tests/harness/build';
+import { SIGNING_SECRET } from '../tests/harness/keys';
+import { LIVE_KEYS, type TestDependencies } from '../tests/harness/service';
 import type { BenchRequest } from './requests';
 
 /** An application to measure: this service, another version of it, or a baseline. */
@@ -18,6 +21,34 @@ export interface Application {
 
 export interface Server extends Pick<StartedProcess, 'pid' | 'stop'> {
   readonly url: string;
+}
+
+export const baseline = (name: string, environment: Application['environment'] = {}): Application => ({
+  title: name,
+  folder: path.resolve('bench/baselines', name),
+  build: 'next build',
+  start: 'next start -H localhost',
+  environment,
+});
+
+/** The application that a tutorial would make, with variables for the dependencies. */
+export const tutorial = ({ environment, idp }: TestDependencies): Application =>
+  baseline('tutorial', {
+    ...environment,
+    CLERK_SECRET_KEY: LIVE_KEYS.secretKey,
+    NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY: LIVE_KEYS.publishableKey,
+    CLERK_JWT_KEY: idp.publicKeyPem,
+    CLERK_TELEMETRY_DISABLED: '1',
+    WEBHOOK_SIGNING_SECRET: SIGNING_SECRET,
+  });
+
+/**
+ * Copies the service's packages for the baselines, so that their versions are the same. Turbopack does not follow links to folders
+ * outside of its root. Hard links take no space.
+ */
+export function copyPackages(): void {
+  const copy = 'rm -rf node_modules generated && cp -al ../../node_modules ../../lib/generated .';
+  execFileSync('sh', ['-c', copy], { cwd: 'bench/baselines' });
 }
 
 const optionsFor = ({ folder, environment }: Application) => ({
