@@ -93,5 +93,6 @@ const middleware: NextMiddleware = async (request, event) => {
 };
 export default middleware;
 
-// Excludes only static files. On a path without the middleware, the SDK's `auth()` would trust headers of the client.
+// Excludes only static files. On a path without the middleware, the SDK's `auth()` would trust headers of the client. The Edge
+// runtime, the default of a middleware.ts, lacks node:crypto. Next.js 16 also accepts the file as proxy.ts, without `runtime`.
 export const config = { runtime: 'nodejs', matcher: ['/((?!_next/static/).*)'] };
