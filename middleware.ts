@@ -93,6 +93,6 @@ const middleware: NextMiddleware = async (request, event) => {
 };
 export default middleware;
 
-// Excludes only static files. On a path without the middleware, the SDK's `auth()` would trust headers of the client. The Edge
-// runtime, the default of a middleware.ts, lacks node:crypto. Next.js 16 also accepts the file as proxy.ts, without `runtime`.
+// Excludes only static files. On a path without the middleware, the SDK's `auth()` would trust headers of the client. The
+// default runtime (Edge) lacks node:crypto. Next.js 16 prefers the name proxy.ts, but the agreed layout has middleware.ts.
 export const config = { runtime: 'nodejs', matcher: ['/((?!_next/static/).*)'] };

@@ -12,8 +12,8 @@ import { limitSilence } from './lib/http/silence';
 
 /**
  * `npm start`: serves the production build. `-p` or PORT sets the port (default 3000), and `-H` sets the host name. On
- * SIGTERM, the process completes the requests in flight and exits with code 0 within 9 s. `next start` would keep idle
- * connections, and does not limit slow clients.
+ * SIGTERM, the process completes the requests in flight and exits with code 0 within 9 s. `next start` would keep its
+ * connections alive after SIGTERM, and does not limit slow clients.
  */
 const { values } = parseArgs({
   options: {
