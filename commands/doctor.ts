@@ -1,14 +1,13 @@
 import { events } from '#events';
 import { isLoopback } from '#lib/base/env';
 import { log } from '#lib/base/log';
-import type { CheckResult } from '#lib/doctor/check';
 import { runChecks } from '#lib/doctor/run-checks';
 import { closeDatabase } from '#lib/storage/database';
 import { UsageError } from '../lib/base/errors';
+import { countOf, formatTable } from './check-table';
 import { createProgram, runMain } from './command';
 
-/** ANSI codes of the text colors. */
-const COLORS = { ok: 32, skipped: 90, warning: 33, failure: 31 } as const;
+const WORDS = { ok: 'ok', skipped: 'skipped', warning: 'warning', failure: 'FAILURE' } as const;
 
 /** Returns the origin of `url`, the value of the `--url` option. Throws if the service cannot be at this URL. The error does not contain the URL, which may have a password. */
 function parseOrigin(url: string): string {
@@ -21,21 +20,6 @@ function parseOrigin(url: string): string {
   return origin;
 }
 
-/** Formats each check as one line. A warning or a failure has a second line, which contains the remedy. */
-function formatTable(checks: readonly CheckResult[], isColored: boolean): string {
-  const width = Math.max(...checks.map(({ name }) => name.length));
-  const formatStatus = ({ status }: CheckResult) => {
-    const padded = (status === 'failure' ? 'FAILURE' : status).padEnd(7);
-    return isColored ? `\x1b[${COLORS[status]}m${padded}\x1b[0m` : padded;
-  };
-  return checks
-    .map((check) => {
-      const remedy = check.remedy ? `\n${' '.repeat(width + 11)}-> ${check.remedy}` : '';
-      return `${formatStatus(check)}  ${check.name.padEnd(width)}  ${check.message}${remedy}\n`;
-    })
-    .join('');
-}
-
 interface Options {
   readonly url?: string;
   readonly json?: boolean;
@@ -45,14 +29,12 @@ async function diagnose({ url, json }: Options): Promise<void> {
   // Disables the log, because it would mix with the results on standard output.
   log.level = 'silent';
   const checks = await runChecks(url, Object.keys(events).length > 0);
-  const count = (status: CheckResult['status']) => checks.filter((check) => check.status === status).length;
-  const failures = count('failure');
-  const warnings = count('warning');
-  const isColored = process.stdout.isTTY === true && !process.env['NO_COLOR'];
+  const failures = countOf(checks, 'failure');
+  const warnings = countOf(checks, 'warning');
   process.stdout.write(
     json
       ? `${JSON.stringify({ status: failures === 0 ? 'ok' : 'failure', checks }, null, 2)}\n`
-      : `${formatTable(checks, isColored)}\n${count('ok')} ok, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${failures} failed, ${count('skipped')} skipped\n`,
+      : `${formatTable(checks, WORDS)}\n${countOf(checks, 'ok')} ok, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${failures} failed, ${countOf(checks, 'skipped')} skipped\n`,
   );
   process.exitCode = failures === 0 ? 0 : 1;
 }

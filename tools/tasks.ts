@@ -43,6 +43,7 @@ const TASKS: Readonly<Record<string, readonly (readonly Step[])[]>> = {
       { name: 'document', command: lintDocument },
       { name: 'workflow', command: 'action-validator .github/workflows/ci.yml' },
       { name: 'release', command: 'action-validator .github/workflows/release-emulator.yml' },
+      { name: 'schedule', command: 'action-validator .github/workflows/verify-clerk.yml' },
     ],
   ],
 };

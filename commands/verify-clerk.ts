@@ -1,0 +1,68 @@
+import { connectInstance, removeTestData } from '#lib/doctor/development-instance';
+import { checkFacts } from '#lib/doctor/provider-facts';
+import { API_VERSION, SDK_VERSION } from '#lib/idp/sdk-version';
+import { countOf, formatTable } from './check-table';
+import { createProgram, runMain, UsageError } from './command';
+
+const WORDS = { ok: 'ok', skipped: 'not tried', warning: 'differs', failure: 'differs' } as const;
+const INTERRUPTED = 130;
+
+function requireTestKeys(): void {
+  for (const name of ['IDP_SECRET_KEY', 'IDP_PUBLISHABLE_KEY']) {
+    const key = process.env[name]?.trim();
+    if (/^[ps]k_test_/.test(key ?? '')) continue;
+    const problem = key ? 'is not a test key' : 'is missing';
+    throw new UsageError(`${name} ${problem}. Set it to the key of a development instance (…_test_…).`);
+  }
+}
+
+async function verifyClerk({ json }: { readonly json?: boolean }): Promise<void> {
+  requireTestKeys();
+  const interrupt = new AbortController();
+  process.once('SIGINT', () => interrupt.abort());
+  const instance = connectInstance(interrupt.signal);
+  const cleaner = connectInstance(new AbortController().signal);
+  const created = new Set<string>();
+  const say = (line: string) => process.stderr.write(`${line}\n`);
+  say(
+    'Creates two users (identity-link-verify-…+clerk_test@example.com) and an organization, and removes them.',
+  );
+  try {
+    const left = await removeTestData(cleaner);
+    if (left > 0) say(`Removed what an earlier run has left: ${left}`);
+    const checks = await checkFacts(instance, created, interrupt.signal);
+    const [ok = 0, differ = 0, notTried = 0] = (['ok', 'failure', 'skipped'] as const).map((status) =>
+      countOf(checks, status),
+    );
+    const versions = {
+      sdk: `@clerk/backend ${SDK_VERSION}`,
+      api: API_VERSION,
+      date: new Date().toISOString(),
+    };
+    const rows = checks.map((each) => ({ ...each, status: WORDS[each.status] }));
+    process.stdout.write(
+      json
+        ? `${JSON.stringify({ ...versions, checks: rows }, null, 2)}\n`
+        : `${formatTable(checks, WORDS)}\n${ok} ok, ${differ} differ, ${notTried} not tried; ${Object.values(versions).join(', ')}\n`,
+    );
+    process.exitCode = differ === 0 ? 0 : 1;
+  } catch (error) {
+    if (!interrupt.signal.aborted) throw error;
+    process.exitCode = INTERRUPTED;
+  } finally {
+    if (created.size > 0) await removeTestData(cleaner, created);
+  }
+}
+
+await runMain(
+  createProgram(
+    'verify:clerk',
+    'Tries what this project assumes about Clerk, against the development instance of IDP_SECRET_KEY and IDP_PUBLISHABLE_KEY, in about two minutes. Creates two users and an organization, and removes them. A later run removes what an ended one has left.',
+  )
+    .option('--json', 'prints only the results, as JSON')
+    .addHelpText(
+      'after',
+      '\nThe exit code is 0 if nothing differs, 1 if something differs, 2 if a key is not a test key.',
+    )
+    .action(verifyClerk),
+);

@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import * as z from 'zod/mini';
+import { isLoopback, parseEnvironmentSubset, variables } from '../base/env';
+import { parseJson } from '../http/body';
+import { API_VERSION } from '../idp/sdk-version';
+import { errorCode } from './check';
+
+/** Begins the name of everything that a run creates, so that a later run finds and removes it. */
+const MARK = 'identity-link-verify-';
+const EMAIL = new RegExp(`^${MARK}[0-9a-z-]+\\+clerk_test@example\\.com$`);
+/** Origin of the page at which a test user signs in. */
+export const PAGE = 'http://localhost:3000';
+
+const TIMEOUT_MS = 20_000;
+const CALL_EVERY_MS = 1_000;
+const ATTEMPTS = 5;
+const MAX_PAUSE_SECONDS = 60;
+
+const { IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY, CLERK_API_URL, CLERK_FAPI_URL } = variables.shape;
+const Keys = z.object({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY, CLERK_API_URL, CLERK_FAPI_URL });
+
+/** A response. Without one, the status is 0, and `body` is the reason. */
+export type Reply = Readonly<Pick<Response, 'status' | 'headers'> & { body: unknown }>;
+
+/** Returns the value at a path of JSON, or undefined. */
+export const at = (json: unknown, ...path: readonly (string | number)[]): unknown =>
+  path.reduce((value, key) => Object(value)[key], json);
+
+/** Returns an array, or an empty one for another value. */
+export const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+/** Describes a response by its status and Clerk's code of the error. */
+export const describeReply = ({ status, body }: Reply): string =>
+  status === 0 ? `no response (${body})` : `status ${status} ${at(body, 'errors', 0, 'code') ?? ''}`.trim();
+
+/**
+ * Connects to the two APIs of the instance. Sends at most 60 calls a minute, unless both are on this machine. Repeats a call that
+ * gets a 429. A call ends without a response after its time limit, and after `signal`.
+ */
+export function connectInstance(signal: AbortSignal) {
+  const keys = parseEnvironmentSubset(Keys);
+  const issuer = keys.IDP_PUBLISHABLE_KEY.frontendApi;
+  const { CLERK_API_URL: backendUrl = 'https://api.clerk.com', CLERK_FAPI_URL: frontendUrl = issuer } = keys;
+  const isLocal = [backendUrl, frontendUrl].every((url) => isLoopback(new URL(url).hostname));
+  /** Value of `Retry-After` of each response with status 429. */
+  const pauses: (string | null)[] = [];
+  let nextCall: Promise<unknown> = Promise.resolve();
+
+  async function callOnce(url: URL, init: RequestInit, milliseconds: number): Promise<Reply> {
+    await nextCall;
+    if (!isLocal) nextCall = sleep(CALL_EVERY_MS);
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]);
+    try {
+      const response = await fetch(url, { ...init, redirect: 'manual', signal: limit });
+      return { status: response.status, headers: response.headers, body: parseJson(await response.text()) };
+    } catch (error) {
+      return { status: 0, headers: new Headers(), body: errorCode(error) };
+    }
+  }
+
+  /** Returns a function that sends a call, such as `GET /v1/users`. */
+  const sender =
+    (api: string, encode: (body: object) => string, apiHeaders: Readonly<Record<string, string>>) =>
+    async (operation: string, body?: object, headers = {}, timeoutMs = TIMEOUT_MS): Promise<Reply> => {
+      const [method = '', path = ''] = operation.split(' ');
+      const init = { method, headers: { ...apiHeaders, ...headers }, body: body ? encode(body) : null };
+      for (let attempt = 1; ; attempt += 1) {
+        const reply = await callOnce(new URL(path, api), init, timeoutMs);
+        if (reply.status !== 429 || attempt === ATTEMPTS) return reply;
+        pauses.push(reply.headers.get('retry-after'));
+        const seconds = Math.max(Number(pauses.at(-1)) || 0, 1);
+        await sleep(Math.min(seconds, MAX_PAUSE_SECONDS) * 1_000, undefined, { signal });
+      }
+    };
+  const backend = sender(backendUrl, JSON.stringify, {
+    authorization: `Bearer ${keys.IDP_SECRET_KEY}`,
+    'clerk-api-version': API_VERSION,
+    'content-type': 'application/json',
+  });
+  const frontend = sender(frontendUrl, (form) => new URLSearchParams(Object.entries(form)).toString(), {
+    'content-type': 'application/x-www-form-urlencoded',
+    origin: PAGE,
+  });
+  return { frontendUrl, issuer, pauses, backend, frontend };
+}
+
+export type Instance = ReturnType<typeof connectInstance>;
+
+/** Removes what earlier runs have left, and the resources with the paths in `created`. Returns their number. */
+export async function removeTestData({ backend }: Instance, created: Iterable<string> = []): Promise<number> {
+  const users = await backend(`GET /v1/users?limit=100&query=${MARK}`);
+  if (users.status !== 200)
+    throw new Error(`The Backend API does not list users: ${describeReply(users)}. Check the secret key.`);
+  const paths = new Set(created);
+  for (const user of list(users.body))
+    if (EMAIL.test(String(at(user, 'email_addresses', 0, 'email_address'))))
+      paths.add(`/v1/users/${at(user, 'id')}`);
+  // An instance without organizations responds with an error.
+  const { body } = await backend(`GET /v1/organizations?limit=100&query=${MARK}`);
+  for (const organization of list(at(body, 'data')))
+    if (String(at(organization, 'name')).startsWith(MARK))
+      paths.add(`/v1/organizations/${at(organization, 'id')}`);
+  for (const path of paths) {
+    const reply = await backend(`DELETE ${path}`);
+    if (reply.status !== 200 && reply.status !== 404)
+      throw new Error(`Not removed: ${path} (${describeReply(reply)}). Remove it in the dashboard.`);
+  }
+  return paths.size;
+}
+
+/**
+ * Creates two users with sessions. If the instance allows it, also creates an organization to which the second user belongs, and
+ * signs this user in as a page does. Adds the paths to `created`. Throws if the instance creates no user or session.
+ */
+export async function createTestData(instance: Instance, created: Set<string>) {
+  const { backend, frontend } = instance;
+  const mark = `${MARK}${randomUUID().slice(0, 8)}`;
+
+  /** Returns a text of the response. Throws without it. */
+  async function create(operation: string, body: object, field = 'id'): Promise<string> {
+    const reply = await backend(operation, body);
+    const value = at(reply.body, field);
+    if (typeof value !== 'string') throw new Error(`${operation} fails: ${describeReply(reply)}`);
+    if (operation === 'POST /v1/users') created.add(`/v1/users/${value}`);
+    return value;
+  }
+  const createUser = (name: string) =>
+    create('POST /v1/users', {
+      email_address: [`${mark}-${name}+clerk_test@example.com`],
+      external_id: `${mark}-${name}`,
+      skip_password_requirement: true,
+    });
+  const [one, other] = [await createUser('one'), await createUser('other')];
+  const tokenOf = (sessionId: string) => create(`POST /v1/sessions/${sessionId}/tokens`, {}, 'jwt');
+  const session = await create('POST /v1/sessions', { user_id: one });
+
+  const organization = await backend('POST /v1/organizations', { name: mark, created_by: one });
+  const organizationId = at(organization.body, 'id');
+  const path = `/v1/organizations/${organizationId}`;
+  if (organizationId !== undefined) created.add(path);
+  await backend(`POST ${path}/memberships`, { user_id: other, role: 'org:member' });
+  const active = organizationId === undefined ? {} : { active_organization_id: organizationId };
+  const otherSession = await create('POST /v1/sessions', { user_id: other, ...active });
+
+  const ticket = await create('POST /v1/sign_in_tokens', { user_id: other }, 'token');
+  const device = await frontend(`POST /v1/dev_browser?__clerk_api_version=${API_VERSION}`);
+  // A development instance recognizes the browser by a parameter.
+  const query = new URLSearchParams({
+    __clerk_api_version: API_VERSION,
+    __clerk_db_jwt: String(at(device.body, 'id')),
+    __clerk_testing_token: await create('POST /v1/testing_tokens', {}, 'token'),
+  });
+  const signIn = await frontend(`POST /v1/client/sign_ins?${query}`, { strategy: 'ticket', ticket });
+  const browserSession = at(signIn.body, 'response', 'created_session_id');
+  const minted = await frontend(`POST /v1/client/sessions/${browserSession}/tokens?${query}`);
+  return {
+    ...instance,
+    mark,
+    one,
+    other,
+    session,
+    token: await tokenOf(session),
+    otherSession,
+    tokenOf,
+    organization: { id: organizationId, path, problem: describeReply(organization) },
+    browser: {
+      query,
+      session: browserSession,
+      token: at(minted.body, 'jwt'),
+      problem: describeReply(signIn),
+    },
+  };
+}
