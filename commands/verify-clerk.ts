@@ -1,4 +1,4 @@
-import { connectInstance, removeTestData } from '#lib/doctor/development-instance';
+import { connectInstance, MARK, removeTestData } from '#lib/doctor/development-instance';
 import { checkFacts } from '#lib/doctor/provider-facts';
 import { API_VERSION, SDK_VERSION } from '#lib/idp/sdk-version';
 import { countOf, formatTable } from './check-table';
@@ -24,26 +24,22 @@ async function verifyClerk({ json }: { readonly json?: boolean }): Promise<void>
   const cleaner = connectInstance(new AbortController().signal);
   const created = new Set<string>();
   const say = (line: string) => process.stderr.write(`${line}\n`);
-  say(
-    'Creates two users (identity-link-verify-…+clerk_test@example.com) and an organization, and removes them.',
-  );
   try {
     const left = await removeTestData(cleaner);
     if (left > 0) say(`Removed what an earlier run has left: ${left}`);
+    say(
+      `Creates two users (${MARK}…+clerk_test@example.com) and an organization, and removes them at the end.`,
+    );
     const checks = await checkFacts(instance, created, interrupt.signal);
     const [ok = 0, differ = 0, notTried = 0] = (['ok', 'failure', 'skipped'] as const).map((status) =>
       countOf(checks, status),
     );
-    const versions = {
-      sdk: `@clerk/backend ${SDK_VERSION}`,
-      api: API_VERSION,
-      date: new Date().toISOString(),
-    };
+    const versions = { sdk: SDK_VERSION, api: API_VERSION, date: new Date().toISOString().slice(0, 10) };
     const rows = checks.map((each) => ({ ...each, status: WORDS[each.status] }));
     process.stdout.write(
       json
         ? `${JSON.stringify({ ...versions, checks: rows }, null, 2)}\n`
-        : `${formatTable(checks, WORDS)}\n${ok} ok, ${differ} differ, ${notTried} not tried; ${Object.values(versions).join(', ')}\n`,
+        : `${formatTable(checks, WORDS)}\n${ok} ok, ${differ} differ, ${notTried} not tried; @clerk/backend ${SDK_VERSION}, API ${API_VERSION}, ${versions.date}\n`,
     );
     process.exitCode = differ === 0 ? 0 : 1;
   } catch (error) {

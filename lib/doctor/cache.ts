@@ -48,14 +48,29 @@ function explain(error: Error): never {
 
 const Store = z.pick(variables, { KV_REST_API_URL: true, KV_REST_API_TOKEN: true });
 
+const productOf = (url: string): string => {
+  const { hostname } = new URL(url);
+  if (hostname.endsWith('.kv.vercel-storage.com')) return 'Vercel KV';
+  return hostname.endsWith('.upstash.io') ? 'Upstash' : hostname;
+};
+
 async function checkWrite(): Promise<string> {
   const { KV_REST_API_URL: url, KV_REST_API_TOKEN: token } = validVariables(Store);
   const kv = createKv({ url, token }, TIMEOUT_MS);
-  const [key, value] = [`auth:doctor:${randomUUID()}`, randomUUID()];
+  const [key, value] = [`auth:doctor:${randomUUID()}`, JSON.stringify({ id: randomUUID() })];
+  let isExact = true;
   try {
-    await kv.set(key, value, { ex: TTL_SECONDS });
-    for (let read = 0; read < READS; read += 1) {
-      if ((await kv.get(key)) === value) return 'a written value can be read';
+    const options = { ex: TTL_SECONDS, nx: true } as const;
+    // These commands are one pipeline. The last one is invalid for a text.
+    const [written, repeated, invalid] = await Promise.allSettled([
+      kv.set(key, value, options),
+      kv.set(key, 'another value', options),
+      kv.lpush(key, 'element'),
+    ]);
+    if (written.status === 'rejected') throw written.reason;
+    isExact = repeated.status === 'fulfilled' && repeated.value === null && invalid.status === 'rejected';
+    for (let read = 0; isExact && read < READS; read += 1) {
+      if ((await kv.get(key)) === value) return `${productOf(url)} keeps a written value`;
       await pause(READ_PAUSE_MS);
     }
   } catch (error) {
@@ -63,6 +78,8 @@ async function checkWrite(): Promise<string> {
   } finally {
     await kv.del(key).catch(() => undefined);
   }
+  if (!isExact)
+    fail('the store ignores NX, or the error of a command', 'Use Upstash, or a store with the same REST API');
   fail(
     `a written value cannot be read within ${(READS * READ_PAUSE_MS) / 1_000} s`,
     'Use a store that keeps entries and has no read regions (replicas)',

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomInt, randomUUID } from 'node:crypto';
 import * as z from 'zod/mini';
 import { variables } from '../base/env';
 import { errorCode } from '../base/errors';
@@ -124,6 +124,41 @@ async function checkEventTables(): Promise<string> {
   );
 }
 
+const SETTINGS = `
+  SELECT pg_backend_pid() AS pid, extract(epoch FROM clock_timestamp())::float8 * 1000 AS time,
+         concat_ws(', ', current_setting('server_version'), current_setting('default_transaction_isolation'),
+           'search_path ' || current_setting('search_path'), 'time zone ' || current_setting('TimeZone')) AS settings`;
+const MAX_CLOCK_DIFFERENCE_MS = 5_000;
+
+const productOf = (url: string): string => {
+  const { hostname } = new URL(url);
+  if (hostname.endsWith('.neon.tech')) return 'Neon';
+  return /\.supabase\.com?$/.test(hostname) ? 'Supabase' : 'PostgreSQL';
+};
+
+/** Checks the clock of the database, and that an advisory lock of one connection excludes another. */
+async function checkSettings(databaseUrl: string): Promise<string> {
+  const tryLock = `SELECT pg_try_advisory_xact_lock(${randomInt(2 ** 40)}) AS locked`;
+  const read = async (rows: (statement: string) => Promise<unknown[]>, statement: string) =>
+    Object((await rows(statement))[0]);
+  const { pid, settings, pidOfOther, difference, locks } = await withConnection(async (rows) => {
+    const first = await read(rows, SETTINGS);
+    const difference = Math.abs(Date.now() - first.time);
+    // A transaction pooler gives both clients the same connection to the database.
+    const { pid: pidOfOther } = await withConnection((others) => read(others, SETTINGS));
+    await rows('BEGIN');
+    const { locked } = await read(rows, tryLock);
+    const { locked: lockedByOther } = await withConnection((others) => read(others, tryLock));
+    return { ...first, pidOfOther, difference, locks: [locked, lockedByOther] };
+  });
+  if (!locks[0] || locks[1])
+    fail('the database does not keep the lock of a transaction', 'Connect to PostgreSQL directly');
+  if (difference > MAX_CLOCK_DIFFERENCE_MS)
+    warn('the clocks of the database and of this machine differ by more than 5 s', 'Set both clocks by NTP');
+  const pooler = pid === pidOfOther ? 'with a transaction pooler' : 'without a transaction pooler';
+  return `${productOf(databaseUrl)} ${settings}, ${pooler}`;
+}
+
 async function connect(): Promise<string> {
   const { DATABASE_URL } = validVariables(z.pick(variables, { DATABASE_URL: true }));
   await withTimeout(
@@ -145,6 +180,7 @@ export async function checkDatabase(handlesEvents: boolean): Promise<CheckResult
     check('database', () => connected.then(() => 'responds')),
     checkConnected('migrations', checkMigrations),
     checkConnected('registration', checkRegistration),
+    checkConnected('settings', checkSettings),
     ...(handlesEvents ? [checkConnected('webhook handlers', checkEventTables)] : []),
   ]);
 }

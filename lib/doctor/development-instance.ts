@@ -7,7 +7,7 @@ import { API_VERSION } from '../idp/sdk-version';
 import { errorCode } from './check';
 
 /** Begins the name of everything that a run creates, so that a later run finds and removes it. */
-const MARK = 'identity-link-verify-';
+export const MARK = 'identity-link-verify-';
 const EMAIL = new RegExp(`^${MARK}[0-9a-z-]+\\+clerk_test@example\\.com$`);
 /** Origin of the page at which a test user signs in. */
 export const PAGE = 'http://localhost:3000';

@@ -201,6 +201,8 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
       expectNoToken(data, data.session, `POST /v1/sessions/${data.session}/revoke`),
     'the session of a banned user gets no token': (data) =>
       expectNoToken(data, data.otherSession, `POST /v1/users/${data.other}/ban`),
+  },
+  'lib/links/forget-due.ts: deletes the row of a user that the provider does not list': {
     'a deleted user is not listed': async (data) => {
       await data.backend(`DELETE /v1/users/${data.other}`);
       return expectSame(idsOf(await usersOf(data, 'limit=100')), [data.one]);
