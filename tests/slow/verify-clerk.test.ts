@@ -28,9 +28,9 @@ type Json = Readonly<Record<string, unknown>>;
 /** Changes the response to a call. `forward` sends the call to the emulator. */
 type Change = (forward: () => Promise<Response>) => Response | Promise<Response>;
 const reply =
-  (body: unknown, status = 200): Change =>
+  (body: unknown, status = 200, headers = {}): Change =>
   () =>
-    Response.json(body, { status });
+    Response.json(body, { status, headers });
 const never: Change = () => new Promise(() => {});
 const header =
   (name: string, value: string): Change =>
@@ -51,13 +51,12 @@ const claims = (edit: (claims: Json) => Json) =>
     const edited = JSON.stringify(edit(JSON.parse(Buffer.from(payload, 'base64url').toString())));
     return { jwt: [head, Buffer.from(edited).toString('base64url'), signature].join('.') };
   });
-/** Applies a change to the first call only. */
-const once = (change: Change): Change => {
-  let isDone = false;
+/** Applies a change to every other call. */
+const alternately = (change: Change): Change => {
+  let isNext = false;
   return (forward) => {
-    if (isDone) return forward();
-    isDone = true;
-    return change(forward);
+    isNext = !isNext;
+    return isNext ? change(forward) : forward();
   };
 };
 const allUsers: Change = () =>
@@ -67,7 +66,6 @@ const TOKEN = /^POST \/v1\/sessions\/\w+\/tokens/;
 const PAGE_TOKEN = /^POST \/v1\/client\/sessions\/\w+\/tokens/;
 const METADATA = /oauth-authorization-server/;
 const PATCHED = /^PATCH \/v1\/users\/user_(?!unknown)/;
-const tooMany = Response.json({}, { status: 429, headers: { 'retry-after': '0' } });
 
 /** Deviations: the check that differs, the place that relies on it, the call, and what comes instead. */
 const DEVIATIONS: readonly (readonly [check: string, place: string, call: RegExp, change: Change])[] = [
@@ -112,7 +110,12 @@ const DEVIATIONS: readonly (readonly [check: string, place: string, call: RegExp
     /^GET \/v1\/jwks/,
     never,
   ],
-  ['a 429 says how many seconds to wait', 'lib/base/retry.ts', /testing_tokens/, once(() => tooMany)],
+  [
+    'a 429 says how many seconds to wait',
+    'lib/base/retry.ts',
+    /testing_tokens/,
+    alternately(reply({}, 429, { 'retry-after': '0' })),
+  ],
   [
     'a user has the fields of an event',
     'lib/links/replay.ts',
