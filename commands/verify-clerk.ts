@@ -1,8 +1,9 @@
 import { connectInstance, MARK, removeTestData } from '#lib/doctor/development-instance';
 import { checkFacts } from '#lib/doctor/provider-facts';
 import { API_VERSION, SDK_VERSION } from '#lib/idp/sdk-version';
+import { UsageError } from '../lib/base/errors';
 import { countOf, formatTable } from './check-table';
-import { createProgram, runMain, UsageError } from './command';
+import { createProgram, runMain } from './command';
 
 const WORDS = { ok: 'ok', skipped: 'not tried', warning: 'differs', failure: 'differs' } as const;
 const INTERRUPTED = 130;

@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod/mini';
 import { isLoopback, parseEnvironmentSubset, variables } from '../base/env';
+import { errorCode } from '../base/errors';
+import { fieldsOf } from '../base/fields';
 import { parseJson } from '../http/body';
 import { API_VERSION } from '../idp/sdk-version';
-import { errorCode } from './check';
 
 /** Begins the name of everything that a run creates, so that a later run finds and removes it. */
 export const MARK = 'identity-link-verify-';
@@ -25,7 +26,7 @@ export type Reply = Readonly<Pick<Response, 'status' | 'headers'> & { body: unkn
 
 /** Returns the value at a path of JSON, or undefined. */
 export const at = (json: unknown, ...path: readonly (string | number)[]): unknown =>
-  path.reduce((value, key) => Object(value)[key], json);
+  path.reduce((value, key) => fieldsOf(value)[key], json);
 
 /** Returns an array, or an empty one for another value. */
 export const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);

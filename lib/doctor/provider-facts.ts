@@ -118,7 +118,7 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
       return expectFields(at(body, 'data', 0), ['name', 'created_at', 'updated_at']);
     },
   },
-  'lib/links/paginate.ts: reads all users without a gap, oldest first': {
+  'lib/operator/paginate.ts: reads all users without a gap, oldest first': {
     'order_by, limit and offset select a page': async (data) =>
       expectSame(idsOf(await usersOf(data, `limit=1&offset=1&${OLDEST_FIRST}`)), [data.other]),
     'created_at_after selects later users': async (data) => {
@@ -130,11 +130,11 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
       return expectSame([await after(0, -1), await after(1, 1)], [[data.one, data.other], []]);
     },
   },
-  'lib/links/replay.ts: passes a user to the handler of user.updated': {
+  'lib/operator/replay.ts: passes a user to the handler of user.updated': {
     'a user has the fields of an event': async (data) =>
       expectFields(at(await usersOf(data, 'limit=2'), 0), USER),
   },
-  'lib/links/external-ids.ts: users adopt, users publish': {
+  'lib/operator/external-ids.ts: users adopt, users publish': {
     'a taken external_id gets a 422': async ({ backend, one, mark }) =>
       expectError(await backend(`PATCH /v1/users/${one}`, { external_id: `${mark}-other` }), 422),
     'external_id: null removes it': async ({ backend, other }) => {
@@ -142,7 +142,7 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
       return expectSame(at(body, 'external_id'), null);
     },
   },
-  'lib/api/input.ts: reads the tenant from the claim `o`': {
+  'lib/idp/claims.ts: reads the tenant from the claim `o`': {
     'a token has the active organization and the role': async (data) =>
       expectMembership(data, [needOrganization(data), 'member']),
   },
@@ -202,7 +202,7 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
     'the session of a banned user gets no token': (data) =>
       expectNoToken(data, data.otherSession, `POST /v1/users/${data.other}/ban`),
   },
-  'lib/links/forget-due.ts: deletes the row of a user that the provider does not list': {
+  'lib/operator/forget-due.ts: deletes the row of a user that the provider does not list': {
     'a deleted user is not listed': async (data) => {
       await data.backend(`DELETE /v1/users/${data.other}`);
       return expectSame(idsOf(await usersOf(data, 'limit=100')), [data.one]);
