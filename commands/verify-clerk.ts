@@ -20,7 +20,7 @@ function requireTestKeys(): void {
 async function verifyClerk({ json }: { readonly json?: boolean }): Promise<void> {
   requireTestKeys();
   const interrupt = new AbortController();
-  process.once('SIGINT', () => interrupt.abort());
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => interrupt.abort());
   const instance = connectInstance(interrupt.signal);
   const cleaner = connectInstance(new AbortController().signal);
   const created = new Set<string>();

@@ -2,6 +2,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import * as z from 'zod/mini';
 import { variables } from '../base/env';
 import { errorCode } from '../base/errors';
+import { fieldsOf } from '../base/fields';
 import { withTimeout } from '../base/timeout';
 import { KINDS, type Kind } from '../ids/kinds';
 import { withConnection } from '../storage/database';
@@ -124,8 +125,10 @@ async function checkEventTables(): Promise<string> {
   );
 }
 
-const SETTINGS = `
-  SELECT pg_backend_pid() AS pid, extract(epoch FROM clock_timestamp())::float8 * 1000 AS time,
+/** Returns a statement that reads the settings and, until the end of the transaction, tries to hold a lock. */
+const settingsStatement = (lock: number) => `
+  SELECT pg_try_advisory_xact_lock(${lock}) AS locked, pg_backend_pid() AS pid,
+         extract(epoch FROM clock_timestamp())::float8 * 1000 AS time,
          concat_ws(', ', current_setting('server_version'), current_setting('default_transaction_isolation'),
            'search_path ' || current_setting('search_path'), 'time zone ' || current_setting('TimeZone')) AS settings`;
 const MAX_CLOCK_DIFFERENCE_MS = 5_000;
@@ -136,27 +139,24 @@ const productOf = (url: string): string => {
   return /\.supabase\.com?$/.test(hostname) ? 'Supabase' : 'PostgreSQL';
 };
 
-/** Checks the clock of the database, and that an advisory lock of one connection excludes another. */
+/** Checks the clock of the database, and that a lock of one connection excludes another, also through a pooler. */
 async function checkSettings(databaseUrl: string): Promise<string> {
-  const tryLock = `SELECT pg_try_advisory_xact_lock(${randomInt(2 ** 40)}) AS locked`;
-  const read = async (rows: (statement: string) => Promise<unknown[]>, statement: string) =>
-    Object((await rows(statement))[0]);
-  const { pid, settings, pidOfOther, difference, locks } = await withConnection(async (rows) => {
-    const first = await read(rows, SETTINGS);
-    const difference = Math.abs(Date.now() - first.time);
-    // A transaction pooler gives both clients the same connection to the database.
-    const { pid: pidOfOther } = await withConnection((others) => read(others, SETTINGS));
+  const statement = settingsStatement(randomInt(2 ** 40));
+  const read = async (rows: (statement: string) => Promise<unknown[]>) =>
+    fieldsOf((await rows(statement))[0]);
+  const [first, other, holder, excluded, difference] = await withConnection(async (rows) => {
+    const first = await read(rows);
+    const difference = Math.abs(Date.now() - Number(first['time']));
+    const other = await withConnection(read);
     await rows('BEGIN');
-    const { locked } = await read(rows, tryLock);
-    const { locked: lockedByOther } = await withConnection((others) => read(others, tryLock));
-    return { ...first, pidOfOther, difference, locks: [locked, lockedByOther] };
+    return [first, other, await read(rows), await withConnection(read), difference] as const;
   });
-  if (!locks[0] || locks[1])
+  if (!holder['locked'] || excluded['locked'])
     fail('the database does not keep the lock of a transaction', 'Connect to PostgreSQL directly');
   if (difference > MAX_CLOCK_DIFFERENCE_MS)
     warn('the clocks of the database and of this machine differ by more than 5 s', 'Set both clocks by NTP');
-  const pooler = pid === pidOfOther ? 'with a transaction pooler' : 'without a transaction pooler';
-  return `${productOf(databaseUrl)} ${settings}, ${pooler}`;
+  const isPooled = first['pid'] === other['pid'] || first['pid'] !== holder['pid'];
+  return `${productOf(databaseUrl)} ${first['settings']}, ${isPooled ? 'a' : 'no'} transaction pooler`;
 }
 
 async function connect(): Promise<string> {

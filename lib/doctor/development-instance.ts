@@ -14,7 +14,7 @@ const EMAIL = new RegExp(`^${MARK}[0-9a-z-]+\\+clerk_test@example\\.com$`);
 export const PAGE = 'http://localhost:3000';
 
 const TIMEOUT_MS = 20_000;
-const CALL_EVERY_MS = 1_000;
+const CALL_EVERY_MS = 1_100;
 const ATTEMPTS = 5;
 const MAX_PAUSE_SECONDS = 60;
 

@@ -43,7 +43,7 @@ const claim = (jwt: unknown, ...path: readonly string[]) => at(decode(String(jwt
 /** Compares the active organization and the role in a new token of the second user. */
 async function expectMembership({ tokenOf, otherSession }: TestData, expected: readonly unknown[]) {
   const jwt = await tokenOf(otherSession);
-  return expectSame([claim(jwt, 'o', 'id') ?? null, claim(jwt, 'o', 'rol') ?? null], expected);
+  return expectSame([claim(jwt, 'o', 'id'), claim(jwt, 'o', 'rol')], expected);
 }
 
 const idsOf = (rows: unknown) => list(rows).map((row) => at(row, 'id'));
@@ -84,7 +84,10 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
   },
   'lib/idp/verdict.ts: reads the session and the user from these claims': {
     'a session token has version 2, a session and a user': ({ token, session, one }) =>
-      expectSame([claim(token, 'v'), claim(token, 'sid'), claim(token, 'sub')], [2, session, one]),
+      expectSame(
+        ['v', 'sts', 'sid', 'sub'].map((name) => claim(token, name)),
+        [2, 'active', session, one],
+      ),
   },
   'lib/idp/verdict.ts: accepts a token until it expires, also after the end of its session': {
     'a session token is valid for 60 s': ({ token }) =>

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startBurst, violationsOf } from '../harness/burst';
 import { serverOfThisRun } from '../harness/dependencies/database';
 import { startTestService, type TestService } from '../harness/service';
@@ -36,5 +36,14 @@ describe.skipIf(!hasPgBouncer)(`PgBouncer in transaction mode${notRun}`, () => {
     );
     // At most two of these connections belong to PgBouncer. The test allows four more for idle connections in its own pool.
     expect(rows[0]?.count, 'open connections of PgBouncer and of the test').toBeLessThanOrEqual(2 + 4);
+  });
+
+  test('The doctor names PgBouncer, through which a lock of one connection excludes another', async () => {
+    vi.stubEnv('DATABASE_URL', pooler.through(String(service.database.pool.options.connectionString)));
+    const { checkDatabase } = await import('#lib/doctor/database');
+    const message = expect.stringMatching(/^PostgreSQL 1.*, a transaction pooler$/);
+    expect(await checkDatabase(false)).toContainEqual({ name: 'settings', status: 'ok', message });
+    await (await import('#lib/storage/database')).closeDatabase();
+    vi.unstubAllEnvs();
   });
 });
