@@ -106,6 +106,7 @@ test.each([
       noConnection,
       noConnection,
       noConnection,
+      noConnection,
     ]);
     server.close();
   },
