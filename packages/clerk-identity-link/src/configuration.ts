@@ -1,0 +1,56 @@
+import type { Organization, User } from '@clerk/backend';
+
+/** The part of Clerk's client that reads the user or the organization of a new row. */
+export interface ClerkClient {
+  readonly users: { getUser(id: string): Promise<User> };
+  readonly organizations: { getOrganization(of: { organizationId: string }): Promise<Organization> };
+}
+
+/** What a table may use while it inserts a row. */
+export interface Surroundings {
+  clerk(): Promise<ClerkClient>;
+  /** Returns the headers of the current request, or undefined outside of a request. */
+  headers(): Promise<Pick<Headers, 'get'> | undefined>;
+  /** Registers an organization, which gets its row first. Returns undefined for one that Clerk does not have. */
+  registerTenant(organizationId: string): Promise<{ tenantId: string; created: boolean } | undefined>;
+}
+
+/** A store of links. All processes must share it, and it must hold at most one row for each id of Clerk. */
+export interface LinkTable {
+  /** Returns the internal id of a user or an organization of Clerk. */
+  find(clerkId: string): Promise<string | undefined>;
+  /** Inserts a row. Returns its internal id only to the call that inserted it. */
+  insert(clerkId: string, surroundings: Surroundings): Promise<string | undefined>;
+  /** Returns false for a user or an organization that gets no row, such as one that Clerk does not have. */
+  exists(clerkId: string, surroundings: Surroundings): Promise<boolean>;
+  /** Inserts a row twice, and rolls back. Returns the number of rows that remained before the rollback. The doctor calls it. */
+  rehearse?(clerkId: string, surroundings: Surroundings): Promise<number | undefined>;
+}
+
+export interface Tables {
+  readonly users: LinkTable;
+  readonly tenants?: LinkTable;
+}
+
+/** Reports the error behind a 500, which the client does not get. */
+export type OnError = (error: unknown, request: string) => void;
+
+export interface Configuration extends Surroundings {
+  readonly tables: Tables;
+  /** Origins whose requests may use the session cookies, beside the own one. */
+  readonly authorizedParties?: readonly string[] | undefined;
+  readonly onError: OnError;
+}
+
+let current: Configuration | undefined;
+
+export function configure(configuration: Configuration): void {
+  current = configuration;
+}
+
+/** Returns the configuration of this process. Throws if the module that calls `nextLink` or `identityLink` was not imported. */
+export function configuration(): Configuration {
+  if (!current)
+    throw new Error('Call nextLink() or identityLink() first, in a module that this one imports.');
+  return current;
+}
