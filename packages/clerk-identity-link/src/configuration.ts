@@ -1,4 +1,5 @@
 import type { Organization, User } from '@clerk/backend';
+import { processState } from '#lib/base/process-state';
 
 /** The part of Clerk's client that reads the user or the organization of a new row. */
 export interface ClerkClient {
@@ -42,15 +43,14 @@ export interface Configuration extends Surroundings {
   readonly onError: OnError;
 }
 
-let current: Configuration | undefined;
+const state = processState('configuration', (): { current?: Configuration } => ({}));
 
 export function configure(configuration: Configuration): void {
-  current = configuration;
+  state.current = configuration;
 }
 
 /** Returns the configuration of this process. Throws if the module that calls `nextLink` or `identityLink` was not imported. */
 export function configuration(): Configuration {
-  if (!current)
-    throw new Error('Call nextLink() or identityLink() first, in a module that this one imports.');
-  return current;
+  if (state.current) return state.current;
+  throw new Error('Call nextLink() or identityLink() first, in a module that this one imports.');
 }

@@ -1,16 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import type { HandledRequest, RequestLogFields } from '#lib/telemetry/port';
 import { configuration } from './configuration';
 
-/** The service logs these fields of a request. */
-export interface RequestLogFields {
-  cache?: 'hit' | 'miss' | 'bypass';
-  caller?: 'created' | 'existing';
-  registered?: 'created' | 'existing' | 'forgotten';
-  reason?: string;
-  impersonated?: true;
-  eventType?: string;
-  messageId?: string;
-}
+export type { RequestLogFields };
 
 // The service writes log lines and spans here.
 export const addLogFields = (_fields: RequestLogFields): void => undefined;
@@ -21,17 +13,6 @@ export const logUserLookup = <T>(_headers: Pick<Headers, 'get'>, work: () => Pro
   work();
 export const requestIdOf = (header: string | null): string =>
   header !== null && /^[\w.:-]{1,64}$/.test(header) ? header : randomUUID();
-
-interface HandledRequest {
-  readonly requestId: string;
-  readonly method: string;
-  readonly route: string;
-  readonly status: number;
-  readonly ms: number;
-  readonly fields: RequestLogFields;
-  readonly error?: unknown;
-  readonly quiet: boolean;
-}
 
 /** Reports the error behind a 500. */
 export function logRequest({ method, route, status, error }: HandledRequest): void {

@@ -1,0 +1,88 @@
+import { createPublicKey, randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { configuration, type LinkTable } from './configuration';
+
+/** A check that cannot run, which is not a failure. */
+class NotTried extends Error {}
+
+async function check(name: string, run: () => Promise<string>): Promise<void> {
+  try {
+    console.log('ok       ', name, await run());
+  } catch (error) {
+    const isTried = !(error instanceof NotTried);
+    if (isTried) process.exitCode = 1;
+    const { message, cause } = error instanceof Error ? error : { message: error, cause: undefined };
+    const reason = cause instanceof Error ? `${message}: ${cause.message}` : `${message}`;
+    // The messages of Prisma end with the cause.
+    console.log(isTried ? 'FAILURE  ' : 'not tried', `${name}: ${reason.trim().split('\n').at(-1)}`);
+  }
+}
+
+/** Returns the value of a variable. An empty one is not set. */
+const variable = (name: string) => process.env[name] || undefined;
+
+async function checkKeys(): Promise<string> {
+  const secretKey = variable('CLERK_SECRET_KEY');
+  if (!secretKey) throw new Error('CLERK_SECRET_KEY is not set.');
+  const response = await fetch(`${variable('CLERK_API_URL') ?? 'https://api.clerk.com'}/v1/jwks`, {
+    headers: { authorization: `Bearer ${secretKey}` },
+    signal: AbortSignal.timeout(10_000),
+  });
+  if (response.status !== 200) throw new Error(`Clerk rejects CLERK_SECRET_KEY (${response.status}).`);
+  const { keys }: { keys: { n?: string }[] } = await response.json();
+  const pem = variable('CLERK_JWT_KEY')?.replaceAll('\\n', '\n');
+  if (pem && !keys.some(({ n }) => n === createPublicKey(pem).export({ format: 'jwk' }).n))
+    throw new Error('CLERK_JWT_KEY is not a key of the instance of CLERK_SECRET_KEY.');
+  return '';
+}
+
+async function checkSecrets(): Promise<string> {
+  const secrets = variable('CLERK_WEBHOOK_SIGNING_SECRET') ?? variable('CLERK_WEBHOOK_SECRET');
+  if (!secrets) throw new NotTried('CLERK_WEBHOOK_SIGNING_SECRET is not set. Only a webhook needs it.');
+  const isValid = (secret: string) => Buffer.from(secret.replace('whsec_', ''), 'base64').length >= 16;
+  if (!secrets.trim().split(/\s+/).every(isValid))
+    throw new Error('CLERK_WEBHOOK_SIGNING_SECRET is not a signing secret (whsec_…).');
+  return '';
+}
+
+async function checkTable(table: LinkTable, id: string): Promise<string> {
+  const { rehearse } = table;
+  const existing = await table.find(id);
+  if (existing !== undefined) return `(${id} has the row ${existing} already)`;
+  if (!rehearse) throw new NotTried('your own LinkTable has no rehearse().');
+  const all = await Promise.all(Array.from({ length: 20 }, () => rehearse(id, configuration())));
+  if (all.includes(undefined))
+    throw new NotTried(`${id} gets no row. Pass the id of a user_… or org_… of Clerk.`);
+  const wrong = all.find((rows) => rows !== 1);
+  if (wrong !== undefined && wrong > 1)
+    throw new Error('A second row was inserted: the column of the Clerk id has no unique key.');
+  if (wrong !== undefined) throw new Error('No row was inserted.');
+  if ((await table.find(id)) !== undefined) throw new Error(`The row of ${id} was not rolled back.`);
+  return '(rolled back)';
+}
+
+/** `<file of nextLink or identityLink> [user_…] [org_…]`: checks the keys and the tables with the environment of the application. */
+async function main([file = '', ...ids]: readonly string[]): Promise<void> {
+  for (const name of ['.env.local', '.env']) if (existsSync(name)) process.loadEnvFile(name);
+  await check('CLERK_SECRET_KEY and CLERK_JWT_KEY', checkKeys);
+  await check('the signing secret of the webhook', checkSecrets);
+  await import(pathToFileURL(path.resolve(file)).href);
+  const { users, tenants } = configuration().tables;
+  for (const [name, table, prefix] of [
+    ['users', users, 'user_'],
+    ['organizations', tenants, 'org_'],
+  ] as const) {
+    const id = ids.find((each) => each.startsWith(prefix)) ?? `${prefix}doctor_${randomUUID()}`;
+    if (table) await check(`twenty registrations of ${name} at once`, () => checkTable(table, id));
+  }
+}
+
+void main(process.argv.slice(2))
+  .catch((error: unknown) => {
+    console.log('FAILURE ', error);
+    process.exitCode = 1;
+  })
+  // Ends although the pool of the application has open connections.
+  .finally(() => process.exit());
