@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** Tests that install and build applications: `npm run registry:test` and `npm run verify:vercel`. */
+/** Tests that install and build applications: `npm run hosts` and `npm run verify:vercel`. */
 export default defineConfig({
   test: {
     dir: 'tools',

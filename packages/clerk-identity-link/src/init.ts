@@ -64,6 +64,8 @@ function write(file: string, ...lines: string[]): void {
 export function init(application: string): void {
   const root = rootOf(application);
   const schemas = filesIn(root, /\.prisma$/);
+  const [schema] = schemas;
+  if (!schema) throw new Error('There is no Prisma schema. With Drizzle, write lib/identity.ts as in the README.');
   const blocks = schemas.flatMap((file) => getSchema(readFileSync(file, 'utf8')).list);
   const models = blocks.filter((block): block is Model => block.type === 'model');
   const tables = models.flatMap(
@@ -80,7 +82,7 @@ export function init(application: string): void {
   const own = path.join(application, source, 'identity.ts');
   const ofTables = "import { prismaTable } from 'clerk-identity-link/prisma';";
   const ofNext = "import { nextLink } from 'clerk-identity-link/next';";
-  const database = path.resolve(schemas[0] ?? application, '../..');
+  const database = path.resolve(schema, '../..');
   if (database.startsWith(path.resolve(application)) || database === root) {
     const client = "import { prisma } from './prisma';";
     write(own, ofNext, ofTables, client, '', `export const { ${NAMES} } = nextLink(${configuration});`);

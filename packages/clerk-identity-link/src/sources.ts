@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import type { Node, ObjectLiteralElementLike } from 'typescript-5';
+import type { Node, ObjectLiteralElementLike } from 'typescript';
 
-type TypeScript = typeof import('typescript-5');
+type TypeScript = typeof import('typescript');
 
 /** Returns the TypeScript of the application, or the one of `npx -p typescript@6`. TypeScript 7 has no stable JavaScript API. */
 export function loadTypeScript(application: string): TypeScript | undefined {

@@ -1,0 +1,211 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { Emulator } from 'clerk-emulator';
+import { Client } from 'pg';
+import { freePort } from '../../dev/system/listen';
+import { responds, startProcess } from '../../dev/system/start-process';
+import { createTestDatabase, serverOfThisRun } from '../../tests/harness/dependencies/database';
+import { startProvider } from '../../tests/harness/identity-provider';
+import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from '../../tests/harness/keys';
+import { run } from '../temporary-project';
+import { type Host, tablesOf } from './hosts';
+
+/** The files of each host that use the package. Nothing else of the host knows it. */
+const FILES = {
+  'app/layout.tsx': `export default function Layout({ children }: { children: React.ReactNode }) {
+  return <html lang="en"><body>{children}</body></html>;
+}
+`,
+  'app/page.tsx': `export default function Page() {
+  return <p>host</p>;
+}
+`,
+  'app/api/me/route.ts': `import { guard } from '@/lib/identity';
+
+export const GET = guard((_request, caller) => Response.json(caller));
+export const POST = GET;
+`,
+  // The middleware of the host does not run for it.
+  'app/me.css/route.ts': `export { GET } from '@/app/api/me/route';
+`,
+  'app/api/tenant/route.ts': `import { getTenant, guardTenant } from '@/lib/identity';
+
+export const GET = guardTenant(async () => Response.json({ id: (await getTenant())?.tenantId }));
+`,
+  'app/api/trpc/route.ts': `import { getUser } from '@/lib/identity';
+
+export const GET = async () => Response.json((await getUser()) ?? null);
+`,
+  'app/api/clerk/route.ts': `import { register, webhook } from '@/lib/identity';
+
+export const POST = webhook({
+  'user.updated': async ({ id }) => console.log('updated', await register(id)),
+});
+`,
+  'app/me/page.tsx': `import { requireUser } from '@/lib/identity';
+
+export default async function Page() {
+  return <p>{(await requireUser()).userId}</p>;
+}
+`,
+  'app/notes/actions.ts': `'use server';
+import { z } from 'zod';
+import { guardAction } from '@/lib/identity';
+
+export const createNote = guardAction(z.object({ text: z.string().min(1) }), async ({ text }, { userId }) => ({ text, userId }));
+`,
+  'app/notes/page.tsx': `'use client';
+import { useActionState } from 'react';
+import { createNote } from './actions';
+
+export default function Page() {
+  const [result, action] = useActionState(createNote, undefined);
+  return <form action={action}><input name="text" /><output>{JSON.stringify(result)}</output></form>;
+}
+`,
+  'proxy.ts': `import { clerkMiddleware, createRouteMatcher } from '@clerk/nextjs/server';
+import { NextResponse } from 'next/server';
+
+const isPrivate = createRouteMatcher(['/private(.*)']);
+
+export default clerkMiddleware(async (auth, request) => {
+  if (isPrivate(request)) await auth.protect();
+  return NextResponse.next({ headers: { 'x-host': 'ran' } });
+});
+export const config = {
+  matcher: ['/((?!_next|[^?]*\\\\.(?:html?|css|js(?!on)|jpe?g|svg|ico)).*)', '/(api|trpc)(.*)'],
+};
+`,
+};
+
+const json = (value: object) => `${JSON.stringify(value, undefined, 2)}\n`;
+
+export function write(folder: string, files: Readonly<Record<string, string>>): void {
+  for (const [file, text] of Object.entries(files)) {
+    const target = path.join(folder, file);
+    mkdirSync(path.dirname(target), { recursive: true });
+    writeFileSync(target, text);
+  }
+}
+
+/** An application with the package, its identity provider, and a connection to its database. */
+export interface RunningHost {
+  readonly url: string;
+  readonly idp: Emulator;
+  readonly database: Client;
+  /** Folder of the application. */
+  readonly folder: string;
+  readonly root: string;
+  /** Runs a command in the folder of the application. */
+  run(command: string): Promise<string>;
+  /** Returns what the application has logged. */
+  log(): string;
+  stop(): Promise<void>;
+}
+
+const COMMIT =
+  'git init -q && git add -A && git -c user.name=test -c user.email=test@localhost commit -qm test';
+const INSTALL = 'npm install --legacy-peer-deps --ignore-scripts --prefer-offline --no-audit --no-fund';
+
+/** Writes the files of a host, installs the package as docs/existing-app.md says, and upgrades it from an older version. */
+async function install(root: string, host: Host, env: NodeJS.ProcessEnv): Promise<void> {
+  const { application, source, dependencies, files } = host;
+  const isMonorepo = application !== '.';
+  const manifest = { private: true, dependencies };
+  write(root, {
+    'package.json': json(isMonorepo ? { private: true, workspaces: ['apps/*', 'packages/*'] } : manifest),
+    '.gitignore': 'node_modules\n.next\ngenerated\nnext-env.d.ts\n',
+    ...files,
+  });
+  write(path.join(root, application), {
+    ...(isMonorepo && { 'package.json': json({ name: 'web', ...manifest }) }),
+    'tsconfig.json': json({
+      compilerOptions: {
+        target: 'ES2017',
+        lib: ['dom', 'dom.iterable', 'esnext'],
+        module: 'esnext',
+        moduleResolution: 'bundler',
+        jsx: 'react-jsx',
+        strict: true,
+        noEmit: true,
+        skipLibCheck: true,
+        isolatedModules: true,
+        esModuleInterop: true,
+        resolveJsonModule: true,
+        paths: { '@/*': [`./${source}*`] },
+      },
+      include: ['next-env.d.ts', '**/*.ts', '**/*.tsx'],
+      exclude: ['node_modules'],
+    }),
+    'next.config.mjs': `import path from 'node:path';
+
+const root = path.resolve('${path.relative(path.join(root, application), path.join(root, '../..'))}');
+export default { transpilePackages: ['@repo/database'], turbopack: { root }, outputFileTracingRoot: root };
+`,
+  });
+  for (const [file, text] of Object.entries(FILES)) write(path.join(root, application, source), { [file]: text });
+  const workspaces = isMonorepo ? '-w web -w @repo/database' : '';
+  await run(`${INSTALL} ${workspaces} ../../older.tgz`, root, env);
+  if (!host.name.startsWith('Drizzle')) await run('prisma generate', path.join(root, host.database), env);
+  await run(COMMIT, root, env);
+  await run(`${INSTALL} ${workspaces} ../../clerk-identity-link.tgz`, root, env);
+  const changed = await run('git status --porcelain', root, env);
+  const others = changed.split('\n').filter((line) => line !== '' && !/package(?:-lock)?\.json$/.test(line));
+  if (others.length > 0) throw new Error(`The upgrade changed files of the host:\n${others.join('\n')}`);
+  // Applications have TypeScript 5, with which `next build` checks their types. The `tsc` of this checkout is faster.
+  const typescript = path.resolve('packages/clerk-identity-link/node_modules/typescript');
+  symlinkSync(typescript, path.join(root, 'node_modules/typescript'));
+}
+
+/** Creates a host below a folder with the packages of this checkout, and starts it. */
+export async function startHost(checkout: string, host: Host): Promise<RunningHost> {
+  const root = path.join(checkout, 'hosts', host.name.replaceAll(' ', '-'));
+  const folder = path.join(root, host.application);
+  const idp = await startProvider({ retryScale: 0.001 });
+  const { url: databaseUrl, drop } = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });
+  const database = new Client(databaseUrl);
+  await database.connect();
+  await database.query(tablesOf(host));
+  const bins = [path.join(root, 'node_modules/.bin'), path.join(checkout, 'node_modules/.bin')];
+  const env = {
+    ...process.env,
+    PATH: [...bins, process.env['PATH']].join(path.delimiter),
+    NODE_ENV: host.isBuilt ? ('production' as const) : ('development' as const),
+    NEXT_TELEMETRY_DISABLED: '1',
+    NEXT_PUBLIC_CLERK_TELEMETRY_DISABLED: '1',
+    // Prisma's CLI downloads its engine unless this variable names a program. `generate` does not run this program.
+    PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,
+    DATABASE_URL: databaseUrl,
+    CLERK_API_URL: idp.url,
+    CLERK_FAPI_URL: idp.url,
+    NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY: PUBLISHABLE_KEY,
+    CLERK_SECRET_KEY: SECRET_KEY,
+    CLERK_JWT_KEY: idp.publicKeyPem,
+    CLERK_WEBHOOK_SIGNING_SECRET: SIGNING_SECRET,
+  };
+  await install(root, host, env);
+  const port = await freePort();
+  const url = `http://localhost:${port}`;
+  if (host.isBuilt) await run('next build', folder, env);
+  const next = path.join(checkout, 'node_modules/next/dist/bin/next');
+  const args = [next, host.isBuilt ? 'start' : 'dev', '-H', 'localhost', '-p', String(port)];
+  const server = startProcess(process.execPath, args, { cwd: folder, env, group: true });
+  await server.ready(() => responds(`${url}/api/trpc`), 120_000);
+  // Compiles them, which takes longer than a test waits.
+  for (const page of ['me', 'notes', 'api/clerk', 'api/tenant', 'api/me']) await fetch(`${url}/${page}`);
+  return {
+    url,
+    idp,
+    database,
+    folder,
+    root,
+    run: (command) => run(command, folder, env),
+    log: () => server.output(),
+    async stop() {
+      await server.stop();
+      await database.end();
+      await drop();
+      await idp.stop();
+    },
+  };
+}

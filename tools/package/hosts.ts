@@ -1,0 +1,256 @@
+/** An application in which `npm run hosts` installs the package clerk-identity-link. All have the same tables. */
+export interface Host {
+  readonly name: string;
+  /** Folder of the application in the repository. */
+  readonly application: '.' | 'apps/web';
+  /** Folder of the Prisma schema or the Drizzle tables. */
+  readonly database: '.' | 'packages/database';
+  /** Folder of `app/` and `lib/`. */
+  readonly source: 'src/' | '';
+  readonly isBuilt: boolean;
+  /** Dependencies besides those that this checkout has. */
+  readonly dependencies: Readonly<Record<string, string>>;
+  /** Files by their path in the repository. */
+  readonly files: Readonly<Record<string, string>>;
+  /** Path of the module that names the tables, and a wrong line for each right one. */
+  readonly tables: string;
+  readonly wrong: ReadonlyArray<readonly [right: string, wrong: string]>;
+  /** The id at Clerk of a row from before the sign-up. */
+  readonly unlinked: string | null;
+  /** Code that goes past the link in the lines 2, 3 and 5, and not in the others. */
+  readonly unlinkedCode: string;
+}
+
+/** The tables of a host. */
+export const tablesOf = ({ unlinked }: Pick<Host, 'unlinked'>) => `
+  CREATE TABLE "User" (id SERIAL PRIMARY KEY, email TEXT NOT NULL UNIQUE, name TEXT,
+    "clerkId" TEXT ${unlinked === null ? '' : 'NOT NULL'} UNIQUE);
+  CREATE TABLE "Trial" ("userId" INT PRIMARY KEY REFERENCES "User");
+  CREATE TABLE "Organization" (id SERIAL PRIMARY KEY, "clerkId" TEXT NOT NULL UNIQUE, name TEXT NOT NULL)`;
+
+const modelsOf = (clerkId: 'String' | 'String?') => `
+model User {
+  id      Int     @id @default(autoincrement())
+  email   String  @unique
+  name    String?
+  clerkId ${clerkId} @unique
+  trial   Trial?
+}
+
+model Trial {
+  userId Int  @id
+  user   User @relation(fields: [userId], references: [id])
+}
+
+model Organization {
+  id      Int    @id @default(autoincrement())
+  clerkId String @unique
+  name    String
+}
+`;
+
+/** The files of Prisma 7 with the generated client in a folder. */
+const prisma7 = (folder: string, client: string) => ({
+  [`${folder}prisma.config.ts`]: `import { defineConfig } from 'prisma/config';
+
+export default defineConfig({ schema: 'prisma/schema.prisma' });
+`,
+  [`${folder}prisma/schema.prisma`]: `generator client {
+  provider = "prisma-client"
+  output   = "../generated/prisma"
+}
+
+datasource db {
+  provider = "postgresql"
+}
+${modelsOf('String?')}`.replaceAll('\n', '\r\n'),
+  [folder + client]: `import 'server-only';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { PrismaClient } from '${'../'.repeat(client.split('/').length - 1) || './'}generated/prisma/client';
+
+const adapter = new PrismaPg({ connectionString: process.env['DATABASE_URL'] });
+export const prisma = new PrismaClient({ adapter }).$extends({ name: 'own' });
+`,
+});
+
+const OPTIONS = `{
+    id: 'id',
+    clerkId: 'clerkId',
+    columns: async (user, { verifiedEmail }) => ({ email: verifiedEmail ?? '', name: user.fullName }),
+    claim: 'email',
+    onInsert: async (id, transaction) => {
+      INSERT_TRIAL
+    },
+    onCreated: async (id) => console.log('created', id),
+  }`;
+const PRISMA_TABLES = `{
+  users: prismaTable(() => prisma, 'user', ${OPTIONS.replace(
+    'INSERT_TRIAL',
+    'await transaction.trial.create({ data: { userId: Number(id) } });',
+  )}),
+  tenants: prismaTable(() => prisma, 'organization', {
+    kind: 'tenant',
+    id: 'id',
+    clerkId: 'clerkId',
+    columns: ({ name }) => ({ name }),
+  }),
+}`;
+const DRIZZLE_TABLES = `{
+  users: drizzleTable(() => db, users, ${OPTIONS.replace(
+    'INSERT_TRIAL',
+    'await transaction.insert(trials).values({ userId: Number(id) });',
+  )}),
+  tenants: drizzleTable(() => db, organizations, {
+    kind: 'tenant',
+    id: 'id',
+    clerkId: 'clerkId',
+    columns: ({ name }) => ({ name }),
+  }),
+}`;
+const NAMES = 'guard, guardTenant, guardAction, getActor, getTenant, getUser, requireUser, register, registerTenant, webhook';
+const nextLink = (imports: string, argument: string) => `${imports}
+import { nextLink } from 'clerk-identity-link/next';
+
+export const { ${NAMES} } = nextLink(${argument});
+`;
+const OF_PRISMA = `import { prismaTable } from 'clerk-identity-link/prisma';\nimport { prisma } from './prisma';`;
+
+const WRONG = [
+  ["id: 'id'", "id: 'uid'"],
+  ["clerkId: 'clerkId'", "clerkId: 'clerk'"],
+  ['name: user.fullName', 'nickname: user.fullName'],
+  ['name: user.fullName', 'name: user.createdAt'],
+  ["claim: 'email'", "claim: 'id'"],
+] as const;
+
+const PRISMA_CODE = `const url = 'https://example.com'; // an insert after a URL on the same line
+const home = 'https://example.com'; export const made = (clerkId: string) => prisma.user.create({ data: { email: home, clerkId } });
+export const link = (clerkId: string) => prisma.user.update({ where: { email: url }, data: { clerkId } });
+export const text = 'prisma.user.create({ data: { clerkId } })';
+export const read = (clerkId: string) => prisma.user.findUnique({ where: { clerkId } });
+export const invite = (email: string) => prisma.user.create({ data: { email } });
+// identity-link: The import runs once.
+export const imported = (clerkId: string) => prisma.user.create({ data: { email: '', clerkId } });
+export const own = guard(async (_request, { identityProviderUserId: clerkId }) => Response.json(await prisma.user.findUnique({ where: { clerkId } })));
+`;
+const DRIZZLE_CODE = `const url = 'https://example.com'; // an insert after a URL on the same line
+const home = 'https://example.com'; export const made = (clerkId: string) => db.insert(users).values({ email: home, clerkId });
+export const link = (clerkId: string) => db.update(users).set({ clerkId }).where(eq(users.email, url));
+export const text = 'db.insert(users).values({ clerkId })';
+export const read = (clerkId: string) => db.select().from(users).where(eq(users.clerkId, clerkId));
+export const invite = (email: string) => db.insert(users).values({ email });
+// identity-link: The import runs once.
+export const imported = (clerkId: string) => db.insert(users).values({ email: '', clerkId });
+export const own = guard(async (_request, { identityProviderUserId: id }) => Response.json(await db.select().from(users).where(eq(users.clerkId, id))));
+`;
+
+const PRISMA_6 = '6.19.3';
+
+export const HOSTS: readonly Host[] = [
+  {
+    name: 'Prisma 7',
+    application: '.',
+    database: '.',
+    source: 'src/',
+    isBuilt: true,
+    dependencies: {},
+    files: {
+      ...prisma7('', 'src/lib/prisma.ts'),
+      'src/lib/identity.ts': nextLink(OF_PRISMA, PRISMA_TABLES),
+    },
+    tables: 'src/lib/identity.ts',
+    wrong: [...WRONG, ["'organization'", "'organisation'"]],
+    unlinked: null,
+    unlinkedCode: PRISMA_CODE,
+  },
+  {
+    name: 'Prisma 6',
+    application: '.',
+    database: '.',
+    source: '',
+    isBuilt: false,
+    dependencies: { '@prisma/adapter-pg': PRISMA_6, '@prisma/client': PRISMA_6, prisma: PRISMA_6 },
+    files: {
+      'prisma/schema.prisma': `generator client {
+  provider   = "prisma-client-js"
+  engineType = "client"
+}
+
+datasource db {
+  provider = "postgresql"
+  url      = env("DATABASE_URL")
+}
+${modelsOf('String')}`,
+      'lib/prisma.ts': `import { PrismaPg } from '@prisma/adapter-pg';
+import { PrismaClient } from '@prisma/client';
+
+const adapter = new PrismaPg({ connectionString: process.env['DATABASE_URL'] });
+export const prisma = new PrismaClient({ adapter });
+`,
+      'lib/identity.ts': nextLink(OF_PRISMA, PRISMA_TABLES),
+    },
+    tables: 'lib/identity.ts',
+    wrong: [...WRONG, ["'organization'", "'organisation'"]],
+    unlinked: 'guest_',
+    unlinkedCode: PRISMA_CODE,
+  },
+  {
+    name: 'Drizzle',
+    application: '.',
+    database: '.',
+    source: '',
+    isBuilt: false,
+    dependencies: {},
+    files: {
+      'lib/db.ts': `import { drizzle } from 'drizzle-orm/node-postgres';
+import { integer, pgTable, serial, text } from 'drizzle-orm/pg-core';
+
+export const users = pgTable('User', {
+  id: serial().primaryKey(),
+  email: text().notNull().unique(),
+  name: text(),
+  clerkId: text().unique(),
+});
+export const trials = pgTable('Trial', { userId: integer().primaryKey() });
+export const organizations = pgTable('Organization', {
+  id: serial().primaryKey(),
+  clerkId: text().notNull().unique(),
+  name: text().notNull(),
+});
+export const db = drizzle(process.env['DATABASE_URL'] ?? '', { schema: { users, trials, organizations } });
+`,
+      'lib/identity.ts': nextLink(
+        `import { drizzleTable } from 'clerk-identity-link/drizzle';
+import { db, organizations, trials, users } from './db';`,
+        DRIZZLE_TABLES,
+      ),
+    },
+    tables: 'lib/identity.ts',
+    wrong: WRONG,
+    unlinked: null,
+    unlinkedCode: DRIZZLE_CODE,
+  },
+  {
+    name: 'a monorepo',
+    application: 'apps/web',
+    database: 'packages/database',
+    source: '',
+    isBuilt: false,
+    dependencies: {},
+    files: {
+      ...prisma7('packages/database/', 'index.ts'),
+      'packages/database/package.json': '{ "name": "@repo/database", "main": "index.ts" }\n',
+      'packages/database/identity.ts': `import { identityLink } from 'clerk-identity-link';
+import { prismaTable } from 'clerk-identity-link/prisma';
+import { prisma } from './index';
+
+export const identity = identityLink(${PRISMA_TABLES});
+`,
+      'apps/web/lib/identity.ts': nextLink(`import { identity } from '@repo/database/identity';`, 'identity'),
+    },
+    tables: 'packages/database/identity.ts',
+    wrong: [...WRONG, ["'organization'", "'organisation'"]],
+    unlinked: null,
+    unlinkedCode: PRISMA_CODE,
+  },
+];
