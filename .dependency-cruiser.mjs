@@ -152,8 +152,9 @@ export default {
   options: {
     doNotFollow: { path: ['node_modules', '^lib/generated/'] },
     // Excludes pages, because the parser `swc` does not read their JSX. biome.json restricts their imports.
-    // Excludes the baselines of the benchmark and the built emulator, because they have their own builds.
-    exclude: { path: ['\\.tsx$', '^bench/baselines/', '^packages/clerk-emulator/dist/'] },
+    // Excludes the baselines of the benchmark and the built emulator, because they have their own builds, and the package of the
+    // link, whose tsconfig.json maps modules of lib to its own.
+    exclude: { path: ['\\.tsx$', '^bench/baselines/', '^packages/(clerk-emulator/dist|clerk-identity-link)/'] },
     tsPreCompilationDeps: true,
     parser: 'swc',
     enhancedResolveOptions: {

@@ -143,7 +143,8 @@ const root = path.resolve('${path.relative(path.join(root, application), path.jo
 export default { transpilePackages: ['@repo/database'], turbopack: { root }, outputFileTracingRoot: root };
 `,
   });
-  for (const [file, text] of Object.entries(FILES)) write(path.join(root, application, source), { [file]: text });
+  for (const [file, text] of Object.entries(FILES))
+    write(path.join(root, application, source), { [file]: text });
   const workspaces = isMonorepo ? '-w web -w @repo/database' : '';
   await run(`${INSTALL} ${workspaces} ../../older.tgz`, root, env);
   if (!host.name.startsWith('Drizzle')) await run('prisma generate', path.join(root, host.database), env);
@@ -162,7 +163,10 @@ export async function startHost(checkout: string, host: Host): Promise<RunningHo
   const root = path.join(checkout, 'hosts', host.name.replaceAll(' ', '-'));
   const folder = path.join(root, host.application);
   const idp = await startProvider({ retryScale: 0.001 });
-  const { url: databaseUrl, drop } = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });
+  const { url: databaseUrl, drop } = await createTestDatabase({
+    ...serverOfThisRun(),
+    template: 'template0',
+  });
   const database = new Client(databaseUrl);
   await database.connect();
   await database.query(tablesOf(host));
@@ -192,7 +196,8 @@ export async function startHost(checkout: string, host: Host): Promise<RunningHo
   const server = startProcess(process.execPath, args, { cwd: folder, env, group: true });
   await server.ready(() => responds(`${url}/api/trpc`), 120_000);
   // Compiles them, which takes longer than a test waits.
-  for (const page of ['me', 'notes', 'api/clerk', 'api/tenant', 'api/me']) await fetch(`${url}/${page}`);
+  for (const page of ['me', 'notes', 'api/clerk', 'api/tenant', 'api/me']) 
+    await fetch(`${url}/${page}`, { redirect: 'manual' });
   return {
     url,
     idp,

@@ -107,7 +107,8 @@ const DRIZZLE_TABLES = `{
     columns: ({ name }) => ({ name }),
   }),
 }`;
-const NAMES = 'guard, guardTenant, guardAction, getActor, getTenant, getUser, requireUser, register, registerTenant, webhook';
+const NAMES =
+  'guard, guardTenant, guardAction, getActor, getTenant, getUser, requireUser, register, registerTenant, webhook';
 const nextLink = (imports: string, argument: string) => `${imports}
 import { nextLink } from 'clerk-identity-link/next';
 

@@ -17,7 +17,10 @@ rmSync(path.join(checkout, 'node_modules/clerk-identity-link'));
 await run('npm run build -w clerk-identity-link', '.', process.env);
 const dist = path.join(checkout, 'dist');
 cpSync('packages/clerk-identity-link/dist', dist, { recursive: true });
-for (const [name, version] of Object.entries({ 'clerk-identity-link': '', older: 'npm pkg set version=0.0.1 &&' }))
+for (const [name, version] of Object.entries({
+  'clerk-identity-link': '',
+  older: 'npm pkg set version=0.0.1 &&',
+}))
   await run(`${version} mv $(npm pack --loglevel=error) ../${name}.tgz`, dist, process.env);
 
 const Rows = z.array(z.object({ id: z.string() }));
@@ -31,12 +34,29 @@ test('The release script checks the package and publishes it, up to the upload',
   expect(output).toMatch(/\+ clerk-identity-link@\d/);
 });
 
+const Registration = z.object({ userId: z.string(), created: z.boolean() });
+const WORKER = `
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { pgTable, serial, text } from 'drizzle-orm/pg-core';
+import { identityLink } from 'clerk-identity-link';
+import { drizzleTable } from 'clerk-identity-link/drizzle';
+const table = pgTable('User', { id: serial().primaryKey(), email: text(), clerkId: text() });
+const db = drizzle(process.env.DATABASE_URL);
+const columns = (user, { verifiedEmail = 'worker@example.com' }) => ({ email: verifiedEmail });
+const users = drizzleTable(() => db, table, { id: 'id', clerkId: 'clerkId', columns, claim: 'email' });
+const emailAddresses = [{ id: 'idn', emailAddress: 'guest@example.com', verification: { status: 'unverified' } }];
+const clerk = { users: { getUser: async (id) => ({ id, emailAddresses, primaryEmailAddressId: 'idn' }) } };
+const { register } = identityLink({ users }, { clerk });
+console.log(JSON.stringify(await Promise.all(Array.from({ length: 10 }, () => register('user_worker')))));
+process.exit();
+`.replaceAll('\n', ' ');
+
 describe.each(HOSTS)('The package in a host with $name', (definition) => {
   let host: RunningHost;
   beforeAll(async () => {
     host = await startHost(checkout, definition);
   }, 300_000);
-  afterAll(() => host.stop());
+  afterAll(() => host?.stop());
 
   const createUser = (email = `${randomUUID()}@example.com`) => host.idp.createUser({ email });
   const select = async (statement: string, values: unknown[]) =>
@@ -53,7 +73,10 @@ describe.each(HOSTS)('The package in a host with $name', (definition) => {
   async function waitForLocks(): Promise<void> {
     const waiting =
       'SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))';
-    const overlaps = await waitUntil(async () => (await host.database.query(waiting)).rows.length > 1, 20_000);
+    const overlaps = await waitUntil(
+      async () => (await host.database.query(waiting)).rows.length > 1,
+      20_000,
+    );
     expect(overlaps, 'The statements did not overlap.').toBe(true);
   }
 
@@ -206,7 +229,7 @@ describe.each(HOSTS)('The package in a host with $name', (definition) => {
     const organization = host.idp.createOrganization({ name: id, slug: id, createdBy: id }).id;
     const doctor = `clerk-identity-link doctor ${definition.tables} ${id} ${organization}`;
     const text = await host.run(`cd ${host.root} && ${doctor}`);
-    expect(text.match(/^\S+(?: \w+)?(?=  )/gm)).toEqual(Array(5).fill('ok'));
+    expect(text.match(/^\S+(?: \w+)?(?= {2})/gm)).toEqual(Array(5).fill('ok'));
     expect(await select(LINKED, [id])).toEqual([]);
     const file = `${definition.source}lib/past.ts`;
     write(host.folder, { [file]: definition.unlinkedCode.replaceAll('\n', '\r\n') });
@@ -214,6 +237,21 @@ describe.each(HOSTS)('The package in a host with $name', (definition) => {
     rmSync(path.join(host.folder, file));
     expect(Array.from(past.matchAll(/past\.ts:(\d+)/g), ([, line]) => line)).toEqual(['2', '3', '5']);
   });
+
+  test.runIf(definition.name === 'Drizzle')(
+    'Workers without Next.js register a user once, and an address that is not verified takes over no row',
+    async () => {
+      const [guest] = await insertGuest('guest@example.com');
+      const worker = `node --input-type=module --eval ${JSON.stringify(WORKER)}`;
+      const outputs = await Promise.all([host.run(worker), host.run(worker)]);
+      const registered = outputs.flatMap((output) => z.array(Registration).parse(JSON.parse(output)));
+      expect(registered.filter(({ created }) => created)).toHaveLength(1);
+      expect(new Set(registered.map(({ userId }) => userId))).toEqual(
+        new Set(await select(LINKED, ['user_worker'])),
+      );
+      expect(registered[0]?.userId).not.toBe(guest);
+    },
+  );
 
   test.runIf(definition.name !== 'Drizzle')(
     'The command init names the model with a column for the id of Clerk, and overwrites nothing',

@@ -1,0 +1,66 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { build } from 'esbuild';
+
+const read = (file) => JSON.parse(readFileSync(file, 'utf8'));
+
+/**
+ * Builds the package of this folder in `dist`, with a manifest of its own. `dist` is packed and published, and the folder is not:
+ * inside this repository, the `exports` of package.json may be the sources, so that a change needs no build. `names` are the
+ * modules that the package exports, and `others` further programs and modules. `types` is the folder of the declarations of
+ * `src`, `paths` are those of its tsconfig.json, and `conditions` has the files of an export that has several.
+ */
+export async function buildPackage({ names, others, files, types = '.', paths = {}, conditions = {} }) {
+  rmSync('dist', { recursive: true, force: true });
+  await build({
+    absWorkingDir: process.cwd(),
+    entryPoints: [...names, ...others].map((name) => `src/${name}.ts`),
+    outdir: 'dist',
+    tsconfig: 'tsconfig.build.json',
+    bundle: true,
+    splitting: true,
+    packages: 'external',
+    format: 'esm',
+    platform: 'node',
+    target: 'node20.19',
+  });
+  for (const file of files) cpSync(file, `dist/${file}`);
+
+  const { resolve } = createRequire(path.resolve('package.json'));
+  const tsc = path.join(resolve('typescript/package.json'), '../bin/tsc');
+  execFileSync(process.execPath, [tsc, '--project', 'tsconfig.build.json'], { stdio: 'inherit' });
+  // Node.js and TypeScript find a relative module only by its complete name, and know no `paths`.
+  for (const file of readdirSync('dist', { recursive: true, encoding: 'utf8' })) {
+    if (!file.endsWith('.d.ts')) continue;
+    const complete = (name) => {
+      if (name.startsWith('.')) return `${name}.js`;
+      const target = paths[name]?.[0].replace(/^\.\/src\/(.*)\.ts$/, `${types}/$1`) ?? `types/${name.slice(1)}`;
+      const relative = path.relative(path.dirname(file), target);
+      return `${relative.startsWith('.') ? '' : './'}${relative}.js`;
+    };
+    const text = readFileSync(`dist/${file}`, 'utf8');
+    writeFileSync(`dist/${file}`, text.replace(/(?<=(?:from |import\()['"])(?:#lib\/|\.)[^'"]*/g, complete));
+  }
+
+  const { private: _private, devDependencies, scripts, ...manifest } = read('package.json');
+  // npm publishes provenance only if the manifest names the repository of the workflow.
+  const { GITHUB_REPOSITORY: repository } = process.env;
+  const url = `git+https://github.com/${repository}.git`;
+  const published = {
+    ...manifest,
+    ...(repository && { repository: { type: 'git', url, directory: `packages/${manifest.name}` } }),
+    exports: Object.fromEntries(
+      names.map((name) => [
+        name === 'index' ? '.' : `./${name}`,
+        {
+          types: `./${path.join(types, name)}.d.ts`,
+          ...(conditions[name] ?? { default: `./${name}.js` }),
+        },
+      ]),
+    ),
+    bin: 'cli.js',
+  };
+  writeFileSync('dist/package.json', `${JSON.stringify(published, undefined, 2)}\n`);
+}
