@@ -1,11 +1,11 @@
-import type { AuthenticatedContext } from './api/schemas';
+import type { AuthenticatedContext } from '#lib/api/schemas';
 import { type GuardedHandler, guardBy, resolveUser } from './guard';
 import { HttpError } from './http/error';
-import { addLogFields } from './http/request-log';
+import { addLogFields } from '#lib/http/request-log';
 import type { RouteContext, RouteHandler } from './http/route';
-import type { Verdict } from './idp/verdict';
+import type { Verdict } from '#lib/idp/verdict';
 import { readCachedId } from './ids/cache';
-import { resolveId } from './ids/resolve';
+import { resolveId } from '#lib/ids/resolve';
 
 /** The authenticated user of a request, and the organization that is active in the session: the tenant. */
 export interface TenantContext extends AuthenticatedContext {

@@ -1,5 +1,6 @@
 import { and, eq, getTableColumns, isNull, sql } from 'drizzle-orm';
 import type { PgColumn, PgDatabase, PgQueryResultHKT, PgTable } from 'drizzle-orm/pg-core';
+import { fieldsOf } from '#lib/base/fields';
 import type { LinkTable } from './configuration';
 import { type First, type Found, type LooseOptions, linkTable, type Needed, type Options } from './table';
 
@@ -8,6 +9,11 @@ type Transaction<D> = D extends { transaction: infer F } ? First<First<F>> : nev
 type Database = Pick<PgDatabase<PgQueryResultHKT>, 'insert' | 'select' | 'update'>;
 interface Client extends Database {
   transaction<A>(work: (transaction: Database) => Promise<A>): Promise<A>;
+}
+
+/** Drizzle wraps the error of the driver. Adds its SQLSTATE, by which a registration is repeated after a lost race. */
+function throwWithState(error: Error): never {
+  throw Object.assign(error, { meta: { code: fieldsOf(error.cause)['code'] } });
 }
 
 /** Returns the table of a Drizzle table on PostgreSQL. Calls `database` at the first request, and not before. */
@@ -38,7 +44,7 @@ export function drizzleTable(
   const read = ([row]: readonly { readonly id: unknown }[]) => (row ? String(row.id) : undefined);
   return linkTable(kind, names.clerkId, claim !== undefined, names, {
     find: async (clerkId) => read(await database().select({ id }).from(table).where(eq(column, clerkId))),
-    transaction: (work) => database().transaction(work),
+    transaction: (work) => database().transaction(work).catch(throwWithState),
     async candidates(transaction, addresses) {
       if (claim === undefined) return [];
       const address = columnOf(claim);

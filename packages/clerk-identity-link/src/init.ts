@@ -15,9 +15,9 @@ export function rootOf(application: string): string {
 }
 
 /** Returns an expression for a column of a new row, by the name of the column. */
-function expressionFor(column: string): string {
+function expressionFor(column: string, isTenant: boolean): string {
   if (/email/i.test(column)) return "verifiedEmail ?? ''";
-  return /^name$/i.test(column) ? "('name' in found ? found.name : found.fullName) ?? ''" : `found.${column}`;
+  return column === 'name' && !isTenant ? "found.fullName ?? ''" : `found.${column}`;
 }
 
 /** Returns a call of `prismaTable` for a model, or undefined if it has no unique column for Clerk's id. */
@@ -32,7 +32,7 @@ function tableFor(model: Model, types: readonly string[]) {
   const values = fields
     .filter((field) => !field.optional && !field.array && !has(field, 'id', 'default', 'updatedAt'))
     .filter(({ name, fieldType }) => name !== clerkId.name && !types.includes(String(fieldType)))
-    .map(({ name }) => `${name}: ${expressionFor(name)}`);
+    .map(({ name }) => `${name}: ${expressionFor(name, isTenant)}`);
   const options = [
     ...(isTenant ? ["kind: 'tenant'"] : []),
     `id: '${id.name}', clerkId: '${clerkId.name}'`,

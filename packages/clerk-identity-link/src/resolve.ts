@@ -1,4 +1,4 @@
-import type { Kind } from '#lib/linking/kinds';
+import type { Kind } from '#lib/ids/kinds';
 import { register } from '#lib/register';
 
 // The service caches internal ids here.

@@ -1,4 +1,4 @@
-import type { Kind } from '#lib/linking/kinds';
+import type { Kind } from '#lib/ids/kinds';
 import { configuration, type LinkTable } from './configuration';
 
 export type { Kind };

@@ -7,7 +7,7 @@ export interface Found {
   readonly tenant: Organization;
 }
 
-export interface Helpers extends Pick<Surroundings, 'headers' | 'registerTenant'> {
+interface Helpers extends Pick<Surroundings, 'headers' | 'registerTenant'> {
   /** The primary address of the user if it is verified, otherwise another verified one. Undefined for an organization. */
   readonly verifiedEmail: string | undefined;
 }
@@ -22,9 +22,9 @@ export interface Rules<F, T, R> {
   onCreated?(id: string, found: F | undefined): Promise<unknown>;
 }
 
-export type Column<W> = keyof W & string;
+type Column<W> = keyof W & string;
 /** A column of texts. */
-export type Text<W> = { [C in Column<W>]: NonNullable<W[C]> extends string ? C : never }[Column<W>];
+type Text<W> = { [C in Column<W>]: NonNullable<W[C]> extends string ? C : never }[Column<W>];
 /** The first parameter of a function. */
 export type First<F> = F extends (first: infer A, ...others: never) => unknown ? A : never;
 
@@ -56,7 +56,7 @@ export interface LooseOptions<T> extends Rules<Found[keyof Found], T, object> {
 }
 
 /** A row whose address is one of a user. */
-export interface Candidate {
+interface Candidate {
   readonly id: unknown;
   readonly address: unknown;
   readonly clerkId: unknown;

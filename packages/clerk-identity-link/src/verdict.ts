@@ -1,6 +1,7 @@
 import { auth } from '@clerk/nextjs/server';
-import { isIdentityProviderUserId, parseActor, parseOrganization } from '#lib/api/input';
+import { isIdentityProviderUserId } from '#lib/api/identifier';
 import { HttpError } from '#lib/http/error';
+import { parseActor, parseOrganization } from '#lib/idp/claims';
 import { extractCredential, WITHOUT_KEYS } from '#lib/idp/credential';
 import { configuration } from './configuration';
 
@@ -13,7 +14,7 @@ export async function readVerdict(headers: Pick<Headers, 'get'>) {
   const { userId, sessionId, sessionClaims } = session;
   const reason = headers.get('x-clerk-auth-reason') || 'signed-out';
   const isUnchecked = !process.env['CLERK_JWT_KEY'] && WITHOUT_KEYS.test(reason);
-  if (!userId || !sessionId) return { user: undefined, reason, isUnchecked };
+  if (!userId || !sessionId) return { user: undefined, reason, isUnchecked, isAccessToken: false };
   if (!isIdentityProviderUserId(userId)) return { user: undefined, reason: 'no-user-id' };
   const actor = parseActor(sessionClaims?.act);
   if (actor === null) return { user: undefined, reason: 'malformed' };

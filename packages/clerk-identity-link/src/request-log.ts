@@ -2,13 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { HandledRequest, RequestLogFields } from '#lib/telemetry/port';
 import { configuration } from './configuration';
 
-export type { RequestLogFields };
-
-// The service writes log lines and spans here.
+// The service writes log lines here.
 export const addLogFields = (_fields: RequestLogFields): void => undefined;
 export const withLogFields = <T>(_fields: RequestLogFields, work: () => Promise<T>): Promise<T> => work();
-export const withSpan = <T>(_name: string, work: () => Promise<T>, _outcomeOf: (result: T) => string) =>
-  work();
 export const logUserLookup = <T>(_headers: Pick<Headers, 'get'>, work: () => Promise<T>): Promise<T> =>
   work();
 export const requestIdOf = (header: string | null): string =>
