@@ -3,17 +3,11 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { BUILD_FOLDER, withoutServiceVariables } from '../tests/harness/build';
 import { temporaryFolder } from '../tests/vitest/temporary-folder';
-import { copyFiles, linkFiles, run } from './temporary-project';
+import { CHECK_TYPES, copyFiles, EXAMPLE_GROUPS, linkFiles, run } from './temporary-project';
 
 // `npm run example` adds the files of examples/ to a copy of this checkout, and runs checks and tests in this copy.
 // `-- -t projects` selects the tests whose title contains `projects`.
 
-/** Examples that work together. */
-const GROUPS = [
-  ['mcp', 'projects'],
-  ['onboarding', 'profiles'],
-];
-const CHECK_TYPES = 'npx prisma generate && npx next typegen && npx tsc --noEmit';
 const TIMEOUT_MS = 600_000;
 
 const folder = temporaryFolder();
@@ -49,10 +43,10 @@ test.each(readdirSync('examples'))(
 );
 
 test('Each example is in one group', () => {
-  expect(GROUPS.flat().toSorted()).toEqual(readdirSync('examples').toSorted());
+  expect(EXAMPLE_GROUPS.flat().toSorted()).toEqual(readdirSync('examples').toSorted());
 });
 
-test.each(GROUPS)(
+test.each(EXAMPLE_GROUPS)(
   'The examples %s and %s together have no type errors and no unused code, and their tests pass',
   (...examples) =>
     runWith(examples, [

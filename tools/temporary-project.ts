@@ -3,6 +3,13 @@ import { copyFileSync, cpSync, linkSync, lstatSync, mkdirSync, readdirSync } fro
 import path from 'node:path';
 import { startProcess } from '../dev/system/start-process';
 
+/** Examples that work together. */
+export const EXAMPLE_GROUPS = [
+  ['mcp', 'projects'],
+  ['onboarding', 'profiles'],
+];
+export const CHECK_TYPES = 'npx prisma generate && npx next typegen && npx tsc --noEmit';
+
 /**
  * Creates the folder `to` with a hard link to each file of the folder `from`. A symbolic link to `from` would not
  * suffice, because a build does not follow a symbolic link to a folder outside of the project. Copies a file if a hard link is

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { describeError } from '../base/describe-error';
+import { describeError } from '../base/errors';
 import { log } from '../base/log';
 import { withTimeout } from '../base/timeout';
 import { database } from '../storage/database';
