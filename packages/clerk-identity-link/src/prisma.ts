@@ -22,8 +22,8 @@ interface Client {
   $transaction<A>(work: (transaction: Delegates) => Promise<A>, limits: object): Promise<A>;
 }
 
-/** Milliseconds for which a transaction waits for a connection, and for its end. A registration may take 8 s. */
-const LIMITS = { maxWait: 5_000, timeout: 7_000 };
+/** Milliseconds for which a transaction waits for a connection, and for its end: those that a registration may take. */
+const LIMITS = { maxWait: 8_000, timeout: 8_000 };
 
 /** Returns the table of a Prisma model. Calls `client` at the first request, and not before. */
 export function prismaTable<
