@@ -196,7 +196,7 @@ export async function startHost(checkout: string, host: Host): Promise<RunningHo
   const server = startProcess(process.execPath, args, { cwd: folder, env, group: true });
   await server.ready(() => responds(`${url}/api/trpc`), 120_000);
   // Compiles them, which takes longer than a test waits.
-  for (const page of ['me', 'notes', 'api/clerk', 'api/tenant', 'api/me']) 
+  for (const page of ['me', 'notes', 'api/clerk', 'api/tenant', 'api/me'])
     await fetch(`${url}/${page}`, { redirect: 'manual' });
   return {
     url,

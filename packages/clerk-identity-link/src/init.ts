@@ -65,7 +65,10 @@ export function init(application: string): void {
   const root = rootOf(application);
   const schemas = filesIn(root, /\.prisma$/);
   const [schema] = schemas;
-  if (!schema) throw new Error('There is no Prisma schema. With Drizzle, write lib/identity.ts as in the README.');
+  if (!schema)
+    throw new Error(
+      'There is no Prisma schema. With Drizzle, write lib/identity.ts yourself: see README.md.',
+    );
   const blocks = schemas.flatMap((file) => getSchema(readFileSync(file, 'utf8')).list);
   const models = blocks.filter((block): block is Model => block.type === 'model');
   const tables = models.flatMap(

@@ -1,3 +1,4 @@
+import { fieldsOf } from '#lib/base/fields';
 import type { LinkTable } from './configuration';
 import { type First, type Found, type LooseOptions, linkTable, type Needed, type Options } from './table';
 
@@ -47,7 +48,7 @@ export function prismaTable(
     if (!delegate) throw new Error(`The Prisma client has no model ${model}.`);
     return delegate;
   };
-  const read = (row: object | null | undefined) => (row ? String(Reflect.get(row, id)) : undefined);
+  const read = (row: object | null | undefined) => (row ? String(fieldsOf(row)[id]) : undefined);
   const select = { [id]: true };
   return linkTable(kind, column, claim !== undefined, rules, {
     find: async (clerkId) =>
@@ -58,12 +59,7 @@ export function prismaTable(
       const where = { [claim]: { in: addresses, mode: 'insensitive' } };
       const selected = { ...select, [claim]: true, [column]: true };
       const rows = await delegateOf(transaction).findMany({ where, select: selected });
-      const [ofId, ofAddress, ofClerk] = [id, claim, column];
-      return rows.map((row) => ({
-        id: Reflect.get(row, ofId),
-        address: Reflect.get(row, ofAddress),
-        clerkId: Reflect.get(row, ofClerk),
-      }));
+      return rows.map(fieldsOf).map((row) => ({ id: row[id], address: row[claim], clerkId: row[column] }));
     },
     async take(transaction, row, clerkId) {
       const where = { [id]: row.id, [column]: row.clerkId };
