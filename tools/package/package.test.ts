@@ -224,7 +224,7 @@ describe.each(HOSTS)('The package in a host with $name', (definition) => {
     for (const line of lines) expect(text).toContain(line);
   });
 
-  test('The doctor tries everything and leaves no row. It names what goes past the link, in a file with CRLF too', async () => {
+  test('The doctor tries everything and leaves no row. It names what goes past the link, in a file with CRLF too, and a missing unique key', async () => {
     const { id } = createUser();
     const organization = host.idp.createOrganization({ name: id, slug: id, createdBy: id }).id;
     const doctor = `clerk-identity-link doctor ${definition.tables} ${id} ${organization}`;
@@ -233,8 +233,11 @@ describe.each(HOSTS)('The package in a host with $name', (definition) => {
     expect(await select(LINKED, [id])).toEqual([]);
     const file = `${definition.source}lib/past.ts`;
     write(host.folder, { [file]: definition.unlinkedCode.replaceAll('\n', '\r\n') });
+    await host.database.query('ALTER TABLE "User" DROP CONSTRAINT "User_clerkId_key"');
     const past = await host.run(`cd ${host.root} && ! ${doctor}`);
+    await host.database.query('ALTER TABLE "User" ADD UNIQUE ("clerkId")');
     rmSync(path.join(host.folder, file));
+    expect(past).toMatch(/^FAILURE +twenty registrations of users at once: .*unique/m);
     expect(Array.from(past.matchAll(/past\.ts:(\d+)/g), ([, line]) => line)).toEqual(['2', '3', '5']);
   });
 

@@ -24,8 +24,8 @@ export interface LinkTable {
   insert(clerkId: string, surroundings: Surroundings): Promise<string | undefined>;
   /** Returns false for a user or an organization that gets no row, such as one that Clerk does not have. */
   exists(clerkId: string, surroundings: Surroundings): Promise<boolean>;
-  /** Inserts a row twice, and rolls back. Returns the number of rows that remained before the rollback. The doctor calls it. */
-  rehearse?(clerkId: string, surroundings: Surroundings): Promise<number | undefined>;
+  /** Inserts a row, and rolls back. Rejects without a unique key. Returns false if there is no row. The doctor calls it. */
+  rehearse?(clerkId: string, surroundings: Surroundings): Promise<boolean>;
 }
 
 export interface Tables {

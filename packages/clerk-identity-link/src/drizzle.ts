@@ -64,5 +64,7 @@ export function drizzleTable(
       const insert = transaction.insert(table).values(row);
       return read(await (skipDuplicates ? insert.onConflictDoNothing() : insert).returning({ id }));
     },
+    repeat: (transaction, row) =>
+      transaction.insert(table).values(row).onConflictDoNothing({ target: column }),
   });
 }

@@ -75,7 +75,13 @@ export function start({
   return { tables: given.tables, register: registerUser, registerTenant, webhook };
 }
 
-/** Links users and organizations without Next.js. `clerk` is needed if a table has `columns` or `claim`. */
+async function clerkFromEnvironment(): Promise<ClerkClient> {
+  const { createClerkClient } = await import('@clerk/backend');
+  const { CLERK_SECRET_KEY = '', CLERK_API_URL: apiUrl } = process.env;
+  return createClerkClient({ secretKey: CLERK_SECRET_KEY, ...(apiUrl && { apiUrl }) });
+}
+
+/** Links users and organizations without Next.js. Without `clerk`, uses CLERK_SECRET_KEY to read the user of a new row. */
 export const identityLink = (
   tables: Tables,
   { clerk, onError }: { readonly clerk?: ClerkClient; readonly onError?: OnError } = {},
@@ -84,8 +90,5 @@ export const identityLink = (
     tables,
     onError,
     headers: async () => undefined,
-    clerk: async () => {
-      if (!clerk) throw new Error('Pass a client: identityLink(tables, { clerk: createClerkClient(…) }).');
-      return clerk;
-    },
+    clerk: async () => clerk ?? clerkFromEnvironment(),
   });

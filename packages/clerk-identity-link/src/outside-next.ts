@@ -1,6 +1,5 @@
-import { createClerkClient } from '@clerk/backend';
 import type { Tables } from './configuration';
-import { type Core, HttpError, start } from './index';
+import { type Core, HttpError, identityLink } from './index';
 import type { nextLink as inNext, NextOptions } from './next';
 
 export { HttpError };
@@ -11,18 +10,7 @@ const rejecting = () => rejected;
 
 /** The variant of `nextLink` for scripts, tests and the doctor: what needs a request of Next.js rejects. */
 export const nextLink: typeof inNext = (given: Tables | Core, options: NextOptions = {}) => ({
-  ...start({
-    ...options,
-    tables: 'tables' in given ? given.tables : given,
-    clerk: async () => {
-      const { CLERK_SECRET_KEY, CLERK_API_URL } = process.env;
-      return createClerkClient({
-        ...(CLERK_SECRET_KEY ? { secretKey: CLERK_SECRET_KEY } : {}),
-        ...(CLERK_API_URL ? { apiUrl: CLERK_API_URL } : {}),
-      });
-    },
-    headers: async () => undefined,
-  }),
+  ...identityLink('tables' in given ? given.tables : given, options),
   guard: rejecting,
   guardAction: rejecting,
   guardTenant: rejecting,

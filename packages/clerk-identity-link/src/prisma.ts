@@ -17,6 +17,7 @@ interface Delegate {
   findMany(query: object): PromiseLike<object[]>;
   updateMany(query: object): PromiseLike<{ readonly count: number }>;
   createManyAndReturn(query: object): PromiseLike<object[]>;
+  upsert(query: object): PromiseLike<object>;
 }
 type Delegates = Readonly<Record<string, Delegate>>;
 interface Client {
@@ -68,5 +69,10 @@ export function prismaTable(
     },
     create: async (transaction, row, skipDuplicates) =>
       read((await delegateOf(transaction).createManyAndReturn({ data: [row], skipDuplicates, select }))[0]),
+    // PostgreSQL rejects the statement of an upsert without a unique key.
+    repeat(transaction, row, clerkId) {
+      const same = { [column]: clerkId };
+      return delegateOf(transaction).upsert({ where: same, create: row, update: same, select });
+    },
   });
 }

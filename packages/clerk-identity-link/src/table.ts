@@ -72,6 +72,8 @@ export interface Statements<T> {
   take(transaction: T, row: Candidate, clerkId: string): Promise<string | undefined>;
   /** Inserts a row. With `skipDuplicates`, returns undefined if another row has one of its unique values. */
   create(transaction: T, row: object, skipDuplicates: boolean): Promise<string | undefined>;
+  /** Inserts a row whose id at Clerk is taken, without effect. Rejects if the column has no unique key. */
+  repeat(transaction: T, row: object, clerkId: string): PromiseLike<unknown>;
 }
 
 const undefinedIfAbsent = (error: { readonly status?: number }) => {
@@ -169,17 +171,16 @@ export function linkTable<K extends keyof Found, T>(
     },
     async rehearse(clerkId, surroundings) {
       const prepared = await prepare(clerkId, surroundings);
-      if (!prepared) return undefined;
-      let rows = 0;
+      if (!prepared) return false;
       const rehearsal = statements.transaction(async (transaction) => {
-        for (const skip of [true, true])
-          if ((await place(transaction, prepared, clerkId, skip)) !== undefined) rows += 1;
+        await place(transaction, prepared, clerkId, false);
+        await statements.repeat(transaction, prepared.row, clerkId);
         throw new Rollback();
       });
-      await rehearsal.catch((error: unknown) => {
-        if (!(error instanceof Rollback)) throw error;
+      return rehearsal.catch((error: unknown) => {
+        if (error instanceof Rollback) return true;
+        throw error;
       });
-      return rows;
     },
   };
 }
