@@ -134,7 +134,7 @@ async function install(root: string, host: Host, env: NodeJS.ProcessEnv): Promis
         resolveJsonModule: true,
         paths: { '@/*': [`./${source}*`] },
       },
-      include: ['next-env.d.ts', '**/*.ts', '**/*.tsx'],
+      include: ['next-env.d.ts', '**/*.ts', '**/*.tsx', ...(isMonorepo ? ['../../packages/**/*.ts'] : [])],
       exclude: ['node_modules'],
     }),
     'next.config.mjs': `import path from 'node:path';
