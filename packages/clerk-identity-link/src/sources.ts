@@ -31,6 +31,7 @@ export function filesIn(folder: string, name: RegExp): string[] {
 
 /** A call of `prismaTable` or `drizzleTable`. */
 interface Table {
+  readonly isPrisma: boolean;
   /** The model of Prisma, or the variable of the Drizzle table. */
   readonly name: string;
   readonly clerkId: string;
@@ -89,17 +90,22 @@ export function findUnlinked(ts: TypeScript, root: string): string[] {
       if (!ts.isCallExpression(node) || !isCallOf(/^(?:prisma|drizzle)Table$/)(node)) return false;
       const [, name, options] = node.arguments;
       const [, clerkId] = namesOf(valueIn(options, 'clerkId'));
-      const register = valueIn(options, 'kind') ? 'registerTenant' : 'register';
-      tables.push({ name: namesOf(name)[1], clerkId, isClaiming: !!valueIn(options, 'claim'), register });
+      tables.push({
+        isPrisma: name !== undefined && ts.isStringLiteralLike(name),
+        name: namesOf(name)[1],
+        clerkId,
+        isClaiming: valueIn(options, 'claim') !== undefined,
+        register: valueIn(options, 'kind') ? 'registerTenant' : 'register',
+      });
       return false;
     });
 
-  function problemOf(node: Node, { name, clerkId, isClaiming, register }: Table): string | undefined {
+  function problemOf(node: Node, table: Table): string | undefined {
     if (!ts.isCallExpression(node)) return undefined;
     const [owner, method] = namesOf(node.expression);
     const [first, second] = node.arguments;
-    const isPrisma = owner === name;
-    const isOfTable = isPrisma || namesOf(first)[1] === name;
+    const { isPrisma, name, clerkId, isClaiming, register } = table;
+    const isOfTable = isPrisma ? owner === name : namesOf(first)[1] === name;
     // The values of Drizzle are in the call that follows: `db.insert(users).values(…)`.
     const data = isPrisma ? valueIn(first, 'data') : node.parent.parent;
     if (isOfTable && INSERTS.test(method)) {
@@ -110,7 +116,7 @@ export function findUnlinked(ts: TypeScript, root: string): string[] {
     if (isOfTable && UPDATES.test(method) && sets(data, clerkId))
       return `sets ${clerkId}, as ${register}() does. Remove it.`;
     const isRead = isPrisma
-      ? READS.test(method) && sets(valueIn(first, 'where'), clerkId)
+      ? isOfTable && READS.test(method) && sets(valueIn(first, 'where'), clerkId)
       : COMPARISONS.test(method) &&
         [first, second].some((each) => namesOf(each).join('.') === `${name}.${clerkId}`);
     if (!isRead || isGuarded(node)) return undefined;
