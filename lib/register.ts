@@ -1,7 +1,7 @@
+import { findLink, insertLink, isForgotten } from '#lib/ids/store';
 import { retryOnConflict } from './base/conflict';
 import { withTimeout } from './base/timeout';
 import type { Kind } from './ids/kinds';
-import { findLink, insertLink, isForgotten } from '#lib/ids/store';
 import { withSpan } from './telemetry/current';
 
 /** The link of a user or an organization of the identity provider. */

@@ -1,12 +1,12 @@
 import { headers } from 'next/headers';
 import { cache } from 'react';
 import type { AuthenticatedContext } from '#lib/api/schemas';
-import { resolveUser } from './guard';
-import { resolveTenant, type TenantContext } from './guard-tenant';
 import { logUserLookup } from '#lib/http/request-log';
-import type { Actor } from './idp/claims';
 import { redirectToSignIn } from '#lib/idp/sign-in';
 import { readVerdict } from '#lib/idp/verdict';
+import { resolveUser } from './guard';
+import { resolveTenant, type TenantContext } from './guard-tenant';
+import type { Actor } from './idp/claims';
 
 const currentVerdict = cache(async () => readVerdict(await headers()));
 

@@ -1,10 +1,10 @@
 import { Webhook } from 'svix';
-import { isIdentityProviderUserId } from './api/identifier';
 import type { Acknowledgment } from '#lib/api/schemas';
+import { addLogFields } from '#lib/http/request-log';
+import { isIdentityProviderUserId } from './api/identifier';
 import { fieldsOf } from './base/fields';
 import { limitBody, parseJson } from './http/body';
 import { HttpError } from './http/error';
-import { addLogFields } from '#lib/http/request-log';
 import { outcomeOf, registerByIdentityProviderUserId } from './register';
 import { withSpan } from './telemetry/current';
 

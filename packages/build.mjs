@@ -36,7 +36,8 @@ export async function buildPackage({ names, others, files, types = '.', paths = 
     if (!file.endsWith('.d.ts')) continue;
     const complete = (name) => {
       if (name.startsWith('.')) return `${name}.js`;
-      const target = paths[name]?.[0].replace(/^\.\/src\/(.*)\.ts$/, `${types}/$1`) ?? `types/${name.slice(1)}`;
+      const target =
+        paths[name]?.[0].replace(/^\.\/src\/(.*)\.ts$/, `${types}/$1`) ?? `types/${name.slice(1)}`;
       const relative = path.relative(path.dirname(file), target);
       return `${relative.startsWith('.') ? '' : './'}${relative}.js`;
     };

@@ -1,7 +1,7 @@
 import type { NextRequest } from 'next/server';
+import { logRequest, requestIdOf, withLogFields } from '#lib/http/request-log';
 import type { RequestLogFields } from '../telemetry/port';
 import { HttpError } from './error';
-import { logRequest, requestIdOf, withLogFields } from '#lib/http/request-log';
 
 /** Returns a JSON response. `route` adds the headers that every response has. */
 export const json = (body: object, status = 200): Response => Response.json(body, { status });

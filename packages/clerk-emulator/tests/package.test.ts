@@ -45,7 +45,10 @@ for (const name of Object.keys(dependencies)) await linkPackage(name);
 test('The release script checks the package and publishes it, up to the upload', async () => {
   const run = (tag = {}) => {
     const env = { ...process.env, ...tag };
-    return execute(process.execPath, ['../release.mjs', 'clerk-emulator', '--dry-run'], { cwd: packageFolder, env });
+    return execute(process.execPath, ['../release.mjs', 'clerk-emulator', '--dry-run'], {
+      cwd: packageFolder,
+      env,
+    });
   };
   const { stdout } = await run();
   expect(stdout).toContain('All good!');
