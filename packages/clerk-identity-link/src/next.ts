@@ -15,13 +15,22 @@ export interface NextOptions {
   readonly onError?: OnError;
 }
 
+/** Next.js throws outside of a request. */
+const requestHeaders = async () => {
+  try {
+    return await headers();
+  } catch {
+    return undefined;
+  }
+};
+
 /** Links users and organizations in Next.js, behind your own `clerkMiddleware`. Takes tables, or what `identityLink` returned. */
 export const nextLink = (given: Tables | Core, options: NextOptions = {}) => ({
   ...start({
     ...options,
     tables: 'tables' in given ? given.tables : given,
     clerk: clerkClient,
-    headers: () => headers().catch(() => undefined),
+    headers: requestHeaders,
   }),
   guard,
   guardAction,
