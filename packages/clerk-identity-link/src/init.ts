@@ -16,7 +16,7 @@ export function rootOf(application: string): string {
 
 /** Returns an expression for a column of a new row, by the name of the column. */
 function expressionFor(column: string, isTenant: boolean): string {
-  if (/email/i.test(column)) return 'verifiedEmail ?? `${found.id}@example.invalid`'; // often unique
+  if (/email/i.test(column)) return "verifiedEmail ?? found.id + '@example.invalid'"; // often unique
   return column === 'name' && !isTenant ? "found.fullName ?? ''" : `found.${column}`;
 }
 
