@@ -17,7 +17,7 @@ function checkSources(application: string): boolean {
   const ts = loadTypeScript(application);
   if (!ts) {
     console.log(
-      'FAILURE   the sources: TypeScript 7 has no stable JavaScript API, and TypeScript is not installed.',
+      'FAILURE   the sources: TypeScript is missing, or is version 7, which has no stable JavaScript API.',
     );
     console.log('          Run: npx -p typescript@6 clerk-identity-link doctor');
     return false;
