@@ -1,11 +1,11 @@
 import type { AuthenticatedContext } from '#lib/api/schemas';
 import { addLogFields } from '#lib/http/request-log';
 import type { Verdict } from '#lib/idp/verdict';
-import { resolveId } from '#lib/ids/resolve';
+import { readCachedId } from '#lib/ids/cache';
 import { type GuardedHandler, guardBy, resolveUser } from './guard';
 import { HttpError } from './http/error';
 import type { RouteContext, RouteHandler } from './http/route';
-import { readCachedId } from './ids/cache';
+import { resolveId } from './ids/resolve';
 
 /** The authenticated user of a request, and the organization that is active in the session: the tenant. */
 export interface TenantContext extends AuthenticatedContext {

@@ -2,9 +2,9 @@ import type { NextRequest } from 'next/server';
 import type { AuthenticatedContext } from '#lib/api/schemas';
 import { addLogFields } from '#lib/http/request-log';
 import { ensureApiRequest, readVerdict, type Verdict } from '#lib/idp/verdict';
-import { resolveId } from '#lib/ids/resolve';
 import { HttpError } from './http/error';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
+import { resolveId } from './ids/resolve';
 import { withSpan } from './telemetry/current';
 
 /** Returns the caller of a request with this verdict. The response to a request without a caller is a 401. */

@@ -1,6 +1,6 @@
+import { type CacheResult, cacheId, readCachedId } from '#lib/ids/cache';
 import { singleFlight } from '../base/single-flight';
 import { type Registration, register } from '../register';
-import { type CacheResult, cacheId, readCachedId } from './cache';
 import type { Kind } from './kinds';
 
 /** A link, and the log fields of its lookup (lib/telemetry/port.ts). */

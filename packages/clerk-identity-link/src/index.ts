@@ -35,13 +35,13 @@ export interface Core {
 }
 
 async function registerUser(clerkUserId: string) {
-  const registration = await register('user', clerkUserId);
-  return registration && { userId: registration.id, created: registration.created };
+  const { id: userId, created } = await register('user', clerkUserId);
+  return userId === undefined ? undefined : { userId, created };
 }
 
-export async function registerTenant(organizationId: string) {
-  const registration = await register('tenant', organizationId);
-  return registration && { tenantId: registration.id, created: registration.created };
+async function registerTenant(organizationId: string) {
+  const { id: tenantId, created } = await register('tenant', organizationId);
+  return tenantId === undefined ? undefined : { tenantId, created };
 }
 
 async function receive(request: Request, handlers: EventHandlers) {

@@ -1,18 +1,23 @@
 import type { Kind } from '#lib/ids/kinds';
 import { configuration, type LinkTable } from './configuration';
 
-export type { Kind };
-
 /** Returns the table of a kind. Throws if the application has none. */
-export function tableOf(kind: Kind): LinkTable {
+function tableOf(kind: Kind): LinkTable {
   const { users, tenants } = configuration().tables;
   const table = kind === 'user' ? users : tenants;
   if (!table) throw new Error('Name the table of organizations: nextLink({ users, tenants }).');
   return table;
 }
 
-/** Returns the internal id of a user or an organization of Clerk. */
-export const findLink = (kind: Kind, clerkId: string) => tableOf(kind).find(clerkId);
+/** The link of an id of Clerk. An application forgets no id. */
+export type Link =
+  | { readonly state: 'linked'; readonly id: string }
+  | { readonly state: 'forgotten' | 'none'; readonly id?: undefined };
+
+export async function findLink(kind: Kind, clerkId: string): Promise<Link> {
+  const id = await tableOf(kind).find(clerkId);
+  return id === undefined ? { state: 'none' } : { state: 'linked', id };
+}
 
 /** Inserts a row, and returns its internal id only to the call that inserted it. */
 export const insertLink = (kind: Kind, clerkId: string, _issuedAt?: number) =>
