@@ -83,30 +83,22 @@ const OPTIONS = `{
     },
     onCreated: async (id) => console.log('created', id),
   }`;
-const PRISMA_TABLES = `{
-  users: prismaTable(() => prisma, 'user', ${OPTIONS.replace(
-    'INSERT_TRIAL',
-    'await transaction.trial.create({ data: { userId: Number(id) } });',
-  )}),
-  tenants: prismaTable(() => prisma, 'organization', {
-    kind: 'tenant',
-    id: 'id',
-    clerkId: 'clerkId',
-    columns: ({ name }) => ({ name }),
-  }),
+const tables = (prefix: string, users: string, organizations: string, insertTrial: string) => `{
+  users: ${prefix}, ${users}, ${OPTIONS.replace('INSERT_TRIAL', insertTrial)}),
+  tenants: ${prefix}, ${organizations}, { kind: 'tenant', id: 'id', clerkId: 'clerkId', columns: ({ name }) => ({ name }) }),
 }`;
-const DRIZZLE_TABLES = `{
-  users: drizzleTable(() => db, users, ${OPTIONS.replace(
-    'INSERT_TRIAL',
-    'await transaction.insert(trials).values({ userId: Number(id) });',
-  )}),
-  tenants: drizzleTable(() => db, organizations, {
-    kind: 'tenant',
-    id: 'id',
-    clerkId: 'clerkId',
-    columns: ({ name }) => ({ name }),
-  }),
-}`;
+const PRISMA_TABLES = tables(
+  'prismaTable(() => prisma',
+  "'user'",
+  "'organization'",
+  'await transaction.trial.create({ data: { userId: Number(id) } });',
+);
+const DRIZZLE_TABLES = tables(
+  'drizzleTable(() => db',
+  'users',
+  'organizations',
+  'await transaction.insert(trials).values({ userId: Number(id) });',
+);
 const NAMES =
   'guard, guardTenant, guardAction, getActor, getTenant, getUser, requireUser, register, registerTenant, webhook';
 const nextLink = (imports: string, argument: string) => `${imports}
@@ -147,29 +139,33 @@ export const own = guard(async (_request, { identityProviderUserId: id }) => Res
 
 const PRISMA_6 = '6.19.3';
 
+const OF_ALL = {
+  application: '.',
+  database: '.',
+  source: '',
+  isBuilt: false,
+  dependencies: {},
+  tables: 'lib/identity.ts',
+  wrong: [...WRONG, ["'organization'", "'organisation'"]],
+  unlinked: null,
+  unlinkedCode: PRISMA_CODE,
+} as const;
+
 export const HOSTS: readonly Host[] = [
   {
+    ...OF_ALL,
     name: 'Prisma 7',
-    application: '.',
-    database: '.',
     source: 'src/',
     isBuilt: true,
-    dependencies: {},
     files: {
       ...prisma7('', 'src/lib/prisma.ts'),
       'src/lib/identity.ts': nextLink(OF_PRISMA, PRISMA_TABLES),
     },
     tables: 'src/lib/identity.ts',
-    wrong: [...WRONG, ["'organization'", "'organisation'"]],
-    unlinked: null,
-    unlinkedCode: PRISMA_CODE,
   },
   {
+    ...OF_ALL,
     name: 'Prisma 6',
-    application: '.',
-    database: '.',
-    source: '',
-    isBuilt: false,
     dependencies: { '@prisma/adapter-pg': PRISMA_6, '@prisma/client': PRISMA_6, prisma: PRISMA_6 },
     files: {
       'prisma/schema.prisma': `generator client {
@@ -190,18 +186,11 @@ export const prisma = new PrismaClient({ adapter });
 `,
       'lib/identity.ts': nextLink(OF_PRISMA, PRISMA_TABLES),
     },
-    tables: 'lib/identity.ts',
-    wrong: [...WRONG, ["'organization'", "'organisation'"]],
     unlinked: 'guest_',
-    unlinkedCode: PRISMA_CODE,
   },
   {
+    ...OF_ALL,
     name: 'Drizzle',
-    application: '.',
-    database: '.',
-    source: '',
-    isBuilt: false,
-    dependencies: {},
     files: {
       'lib/db.ts': `import { drizzle } from 'drizzle-orm/node-postgres';
 import { integer, pgTable, serial, text } from 'drizzle-orm/pg-core';
@@ -226,18 +215,14 @@ import { db, organizations, trials, users } from './db';`,
         DRIZZLE_TABLES,
       ),
     },
-    tables: 'lib/identity.ts',
     wrong: WRONG,
-    unlinked: null,
     unlinkedCode: DRIZZLE_CODE,
   },
   {
+    ...OF_ALL,
     name: 'a monorepo',
     application: 'apps/web',
     database: 'packages/database',
-    source: '',
-    isBuilt: false,
-    dependencies: {},
     files: {
       ...prisma7('packages/database/', 'index.ts'),
       'packages/database/package.json': '{ "name": "@repo/database", "main": "index.ts" }\n',
@@ -250,8 +235,5 @@ export const identity = identityLink(${PRISMA_TABLES});
       'apps/web/lib/identity.ts': nextLink(`import { identity } from '@repo/database/identity';`, 'identity'),
     },
     tables: 'packages/database/identity.ts',
-    wrong: [...WRONG, ["'organization'", "'organisation'"]],
-    unlinked: null,
-    unlinkedCode: PRISMA_CODE,
   },
 ];

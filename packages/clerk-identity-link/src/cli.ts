@@ -8,7 +8,7 @@ import { init, rootOf } from './init';
 import { findUnlinked, loadTypeScript } from './sources';
 
 const USAGE = `Usage: clerk-identity-link init
-       clerk-identity-link doctor [<file of nextLink>] [user_…] [org_…]`;
+       clerk-identity-link doctor [user_…] [org_…]`;
 
 const FILES = ['lib/identity.ts', 'src/lib/identity.ts', 'identity.ts', 'src/identity.ts'];
 
@@ -30,28 +30,24 @@ function checkSources(application: string): boolean {
 }
 
 /** Runs the checks with the environment and the TypeScript files of the application. Returns the exit status. */
-function runChecks(application: string, [file, ...ids]: readonly [string, ...string[]]): number {
+function runChecks(application: string, file: string, ids: readonly string[]): number {
   const conditions = ['--conditions=clerk-identity-link', '--conditions=react-server'];
   const checks = fileURLToPath(new URL('checks.js', import.meta.url));
-  let command = ['npx', '--yes', 'tsx', ...conditions];
+  const options = { cwd: application, stdio: 'inherit' } as const;
+  const args = [...conditions, checks, file, ...ids];
   try {
     const tsx = createRequire(path.join(application, 'package.json')).resolve('tsx');
-    command = [process.execPath, ...conditions, '--import', pathToFileURL(tsx).href];
-  } catch {}
-  const [program = '', ...args] = command;
-  return (
-    spawnSync(program, [...args, checks, file, ...ids], { cwd: application, stdio: 'inherit' }).status ?? 1
-  );
+    return spawnSync(process.execPath, ['--import', pathToFileURL(tsx).href, ...args], options).status ?? 1;
+  } catch {
+    return spawnSync('npx', ['--yes', 'tsx', ...args], options).status ?? 1;
+  }
 }
 
-function doctor(application: string, given: readonly string[]): void {
-  const ids = given.filter((argument) => /^(?:user|org)_/.test(argument));
-  const file =
-    given.find((argument) => !ids.includes(argument)) ??
-    FILES.find((name) => existsSync(path.join(application, name)));
+function doctor(application: string, ids: readonly string[]): void {
+  const file = FILES.find((name) => existsSync(path.join(application, name)));
+  if (!file) throw new Error('There is no lib/identity.ts. Run clerk-identity-link init.');
   const isLinked = checkSources(application);
-  if (!file) throw new Error('There is no lib/identity.ts. Run clerk-identity-link init, or pass its path.');
-  process.exitCode = runChecks(application, [file, ...ids]) || (isLinked ? 0 : 1);
+  process.exitCode = runChecks(application, file, ids) || (isLinked ? 0 : 1);
 }
 
 const [command, ...given] = process.argv.slice(2);
