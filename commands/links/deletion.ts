@@ -9,8 +9,8 @@ import type { Kind } from '#lib/ids/kinds';
 import { forgottenUntil } from '#lib/ids/store';
 import { type ForgetResult, forget, remember } from '#lib/operator/forget';
 import { type ForgetDueStep, forgetDue } from '#lib/operator/forget-due';
-import { cancelDeletion, deletionDueAt, unfinishedIds } from '#lib/operator/pending-deletions';
-import { allIdsOf, findRows } from '#lib/operator/rows';
+import { type Change, newRun, recordRun } from '#lib/operator/history';
+import { deletionDueAt, unfinishedIds } from '#lib/operator/pending-deletions';
 import { waitForLongQueries } from '#lib/storage/database';
 import { safeMessage, UsageError } from '../../lib/base/errors';
 import { type ExitCode, shown } from '../command';
@@ -19,11 +19,9 @@ import { findAtProvider, linkOf, NOUNS, print, RETRY, VARIABLES } from './one-li
 const FORGET_VARIABLES = z.extend(VARIABLES, z.pick(variables, { FORGOTTEN_USERS_DAYS: true }).shape);
 
 /** `npm run users -- remember`, `npm run tenants -- remember` */
-export async function rememberOne(kind: Kind, id: string): Promise<ExitCode> {
+export async function rememberOne(kind: Kind, id: string, change: Change): Promise<ExitCode> {
   parseEnvironmentSubset(z.pick(variables, { DATABASE_URL: true }));
-  const ids = (await findRows(kind, id)).map(allIdsOf).find((each) => each.includes(id));
-  const isCancelled = await cancelDeletion(kind, ids ?? [id]);
-  const isDeleted = await remember(kind, id);
+  const { isCancelled, isDeleted } = await remember(kind, id, change);
   if (isCancelled) print(`The pending deletion of this ${NOUNS[kind]} is cancelled.`);
   if (isDeleted) print(`The entry is deleted. Any registration links this ${NOUNS[kind]} again.`);
   if (isCancelled || isDeleted) return 0;
@@ -70,7 +68,7 @@ async function removeExternalId(id: string): Promise<boolean> {
 export async function forgetOne(
   kind: Kind,
   id: string,
-  { yes }: { readonly yes?: boolean },
+  { yes, ...change }: Change & { readonly yes?: boolean },
 ): Promise<ExitCode> {
   waitForLongQueries();
   const { FORGOTTEN_USERS_DAYS } = parseEnvironmentSubset(FORGET_VARIABLES);
@@ -97,7 +95,7 @@ export async function forgetOne(
     print('Nothing was deleted.');
     return 1;
   }
-  const result = await forget(kind, providerId, FORGOTTEN_USERS_DAYS);
+  const result = await forget(kind, providerId, FORGOTTEN_USERS_DAYS, change);
   print(forgetMessages(noun)[result]);
   const isPublished = link !== undefined && atProvider?.externalId === link.internalId;
   if (isPublished && !(await removeExternalId(providerId))) return 1;
@@ -121,11 +119,12 @@ const DUE_OUTCOMES: Readonly<
  * `npm run users -- due`, `npm run tenants -- due`. Prints a receipt for each id, which contains the internal id but not the
  * provider's id: only the first digits of its hash, as stored in `forgotten_users`.
  */
-export async function forgetAllDue(kind: Kind): Promise<ExitCode> {
+export async function forgetAllDue(kind: Kind, options: Change): Promise<ExitCode> {
   waitForLongQueries();
   const { FORGOTTEN_USERS_DAYS } = parseEnvironmentSubset(FORGET_VARIABLES);
+  const change = { ...options, run: newRun() };
   const figures = { forgotten: 0, kept: 0, pending: 0 };
-  for await (const step of forgetDue(kind, FORGOTTEN_USERS_DAYS, { seconds: 30 })) {
+  for await (const step of forgetDue(kind, FORGOTTEN_USERS_DAYS, change, { seconds: 30 })) {
     const [outcome, reason] = DUE_OUTCOMES[step.result];
     const cause = step.result === 'failed' ? `: ${safeMessage(step.error)}` : '';
     const ids = `${step.idHash} (${step.internalId ?? 'not linked'})`;
@@ -134,5 +133,6 @@ export async function forgetAllDue(kind: Kind): Promise<ExitCode> {
   }
   const { forgotten, kept, pending } = figures;
   print(`${forgotten + kept + pending} due, ${forgotten} forgotten, ${kept} kept, ${pending} pending`);
+  if (forgotten + kept + pending > 0) await retry(RETRY, () => recordRun(kind, 'due', change, figures));
   return pending === 0 ? 0 : 1;
 }

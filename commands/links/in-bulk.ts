@@ -1,10 +1,11 @@
 import * as z from 'zod/mini';
 import { events } from '#events';
 import { parseEnvironmentSubset, variables } from '#lib/base/env';
-import type { RetryOptions } from '#lib/base/retry';
+import { type RetryOptions, retry } from '#lib/base/retry';
 import type { Kind } from '#lib/ids/kinds';
 import { backfill } from '#lib/operator/backfill';
 import { adopt, publish } from '#lib/operator/external-ids';
+import { type Change, newRun, recordRun } from '#lib/operator/history';
 import { providerUsers } from '#lib/operator/paginate';
 import { reconcile } from '#lib/operator/reconcile';
 import type { LinkResult } from '#lib/operator/result';
@@ -12,7 +13,7 @@ import { safeMessage, UsageError } from '../../lib/base/errors';
 import { type ExitCode, shown } from '../command';
 import { type Progress, showProgress } from '../progress';
 import { readMapFile } from './map-file';
-import { NOUNS } from './one-link';
+import { NOUNS, RETRY } from './one-link';
 
 const VARIABLES = z.pick(variables, { IDP_SECRET_KEY: true, DATABASE_URL: true, CLERK_API_URL: true });
 
@@ -84,6 +85,7 @@ async function runInBulk<R extends LinkResult>(
   read: (retryOptions: RetryOptions) => AsyncIterable<readonly R[]>,
   outcomes: readonly string[],
   continueWith?: (last: R) => string,
+  record?: (counts: Readonly<Record<string, number>>) => Promise<unknown>,
 ): Promise<ExitCode> {
   const progress = showProgress(`${NOUNS[kind]}s`, retrySeconds);
   let hasProblem = false;
@@ -97,7 +99,29 @@ async function runInBulk<R extends LinkResult>(
   printLine([`${count()} seen`, ...figures].join(', '));
   const remedy = (last && continueWith?.(last)) ?? 'Run the same command again';
   if (!isComplete) process.stderr.write(`${remedy}\n`);
+  await record?.(Object.fromEntries(outcomes.map((outcome) => [outcome, count(outcome)])));
   return isComplete && !hasProblem ? 0 : 1;
+}
+
+/** Runs a command that changes links, and records the run unless it is a dry run. */
+function changeInBulk(
+  kind: Kind,
+  operation: 'adopt' | 'publish',
+  options: Options & Change,
+  read: (change: Change, retryOptions: RetryOptions) => AsyncIterable<readonly LinkResult[]>,
+  outcomes: readonly string[],
+): Promise<ExitCode> {
+  const change = { ...options, run: newRun() };
+  const record = (counts: Readonly<Record<string, number>>) =>
+    retry(RETRY, () => recordRun(kind, operation, change, counts));
+  return runInBulk(
+    kind,
+    options,
+    (retryOptions) => read(change, retryOptions),
+    outcomes,
+    undefined,
+    options.dryRun ? undefined : record,
+  );
 }
 
 /** `npm run users -- backfill` */
@@ -120,11 +144,11 @@ export async function backfillUsers(
 const adopted = ({ dryRun }: Options) => (dryRun ? 'to adopt' : 'adopted');
 
 /** `npm run users -- adopt` */
-export function adoptUsers(options: Options): Promise<ExitCode> {
+export function adoptUsers(options: Options & Change): Promise<ExitCode> {
   parseEnvironmentSubset(VARIABLES);
-  const adoptAll = (retryOptions: RetryOptions) =>
-    adopt('user', providerUsers(retryOptions), retryOptions, options.dryRun);
-  return runInBulk('user', options, adoptAll, [
+  const adoptAll = (change: Change, retryOptions: RetryOptions) =>
+    adopt('user', providerUsers(retryOptions), change, retryOptions, options.dryRun);
+  return changeInBulk('user', 'adopt', options, adoptAll, [
     adopted(options),
     'already linked',
     'without external_id',
@@ -136,24 +160,30 @@ export function adoptUsers(options: Options): Promise<ExitCode> {
 const PAGE = 500;
 
 /** `npm run tenants -- adopt` */
-export async function adoptTenants(options: Options & { readonly map: string }): Promise<ExitCode> {
+export async function adoptTenants(options: Options & Change & { readonly map: string }): Promise<ExitCode> {
   parseEnvironmentSubset(MAP_VARIABLES);
   const { lines, collisions } = await readMapFile(options.map, ['organization', 'id']);
   const entries = lines.map(({ oldId: id, newId: externalId }) => ({ id, externalId }));
   const pages = Array.from({ length: Math.ceil(entries.length / PAGE) }, (_, page) =>
     entries.slice(page * PAGE, (page + 1) * PAGE),
   );
-  async function* adoptAll(retryOptions: RetryOptions) {
+  async function* adoptAll(change: Change, retryOptions: RetryOptions) {
     yield collisions.map(({ oldId: id, kind: reason }) => ({ id, outcome: 'not adopted', reason }));
-    yield* adopt('tenant', pages, retryOptions, options.dryRun);
+    yield* adopt('tenant', pages, change, retryOptions, options.dryRun);
   }
-  return runInBulk('tenant', options, adoptAll, [adopted(options), 'already linked', 'not adopted']);
+  return changeInBulk('tenant', 'adopt', options, adoptAll, [
+    adopted(options),
+    'already linked',
+    'not adopted',
+  ]);
 }
 
 /** `npm run users -- publish` */
-export function publishUsers(options: Options): Promise<ExitCode> {
+export function publishUsers(options: Options & Change): Promise<ExitCode> {
   parseEnvironmentSubset(VARIABLES);
-  return runInBulk('user', options, (retryOptions) => publish(retryOptions, options.dryRun), [
+  const publishAll = (change: Change, retryOptions: RetryOptions) =>
+    publish(change, retryOptions, options.dryRun);
+  return changeInBulk('user', 'publish', options, publishAll, [
     options.dryRun ? 'to publish' : 'published',
     'already published',
     'not linked',

@@ -2,7 +2,9 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { isIdentityProviderUserId } from '#lib/api/identifier';
 import { KINDS, type Kind } from '#lib/ids/kinds';
 import { createProgram, type ExitCode } from '../command';
+import { withChange } from './change';
 import { forgetAllDue, forgetOne, rememberOne } from './deletion';
+import { showHistory } from './history';
 import { adoptTenants, adoptUsers, backfillUsers, checkLinks, publishUsers } from './in-bulk';
 import { exportOne, NOUNS, showOne } from './one-link';
 import { relinkLinks } from './relink';
@@ -63,33 +65,46 @@ function addCommands(program: Command, kind: Kind, add: Add): void {
   );
   add(
     program
-      .command('forget')
+      .command('history')
+      .description(
+        `Prints who changed which ${noun} and why, the newest change first, from the table link_changes. Changes nothing.`,
+      )
+      .argument('[id]', `${EITHER_ID}, also of a forgotten ${noun}, or the id of a run`, parseId)
+      .option('--json', 'prints a JSON array')
+      .option(
+        '--limit <rows>',
+        'maximum number of rows',
+        parseWholeNumber(/^[1-9]\d{0,5}$/, '1 to 999999'),
+        1000,
+      ),
+    'Needs a DATABASE_URL whose role may read the table link_changes. Exits with 1 if there is no row.',
+    (id: string | undefined, options: Parameters<typeof showHistory>[2]) => showHistory(kind, id, options),
+  );
+  add(
+    withChange(program.command('forget'))
       .description(
         `Deletes the cache entry and the row of one ${noun}, and the rows that refer to the row by ON DELETE CASCADE. For the next FORGOTTEN_USERS_DAYS days (default 30), ${kind === 'user' ? 'only a session token that is issued after the deletion links the user again' : 'its requests get a 403'}.`,
       )
       .argument('<id>', EITHER_ID, parseId)
       .option('--yes', 'does not ask for confirmation'),
     `${needsAll} Exits with 1 if the ${noun} does not exist, is not deleted, linked again or uncertain.`,
-    (id: string, options: { readonly yes?: boolean }) => forgetOne(kind, id, options),
+    (id: string, options: Parameters<typeof forgetOne>[2]) => forgetOne(kind, id, options),
   );
   add(
-    program
-      .command('due')
-      .description(
-        `Forgets all ${noun}s whose deletion was scheduled by an event and is now due, unless the provider has the ${noun} again. Prints a receipt for each.`,
-      ),
+    withChange(program.command('due')).description(
+      `Forgets all ${noun}s whose deletion was scheduled by an event and is now due, unless the provider has the ${noun} again. Prints a receipt for each.`,
+    ),
     `${needsAll} Exits with 1 if a deletion is still pending.`,
-    () => forgetAllDue(kind),
+    (options: Parameters<typeof forgetAllDue>[1]) => forgetAllDue(kind, options),
   );
   add(
-    program
-      .command('remember')
+    withChange(program.command('remember'))
       .description(`Lets any registration link a forgotten ${noun} again. Cancels a pending deletion.`)
       .argument('<id>', 'the id at the identity provider', parseId),
     `Needs a DATABASE_URL whose role may write the tables forgotten_users and ${pendingDeletions}. Exits with 1 if there is nothing to do.`,
-    (id: string) => rememberOne(kind, id),
+    (id: string, options: Parameters<typeof rememberOne>[2]) => rememberOne(kind, id, options),
   );
-  const relink = withRetries(program.command('relink'))
+  const relink = withRetries(withChange(program.command('relink')))
     .description(
       `Links ${noun}s to their new ids at the identity provider, for example after a move to another instance. Each keeps the internal id. Changes nothing if a line of the map cannot be applied (a collision). After an interruption, run the same command again.`,
     )
@@ -127,7 +142,7 @@ function addUserCommands(program: Command, add: Add): void {
     backfillUsers,
   );
   add(
-    withRetries(program.command('adopt'))
+    withRetries(withChange(program.command('adopt')))
       .description(
         'Links each unlinked user whose external_id at the identity provider is a UUID in lower case to this UUID as the internal id. Never changes a link. Can be repeated.',
       )
@@ -136,7 +151,7 @@ function addUserCommands(program: Command, add: Add): void {
     adoptUsers,
   );
   add(
-    withRetries(program.command('publish'))
+    withRetries(withChange(program.command('publish')))
       .description(
         'Sets the external_id of each linked user at the identity provider to the internal id, if it is empty or a previous id of the user. Another value that the list of users contains is kept. Can be repeated.',
       )
@@ -172,7 +187,7 @@ export function createLinksProgram(kind: Kind): Command {
   if (kind === 'user') addUserCommands(program, add);
   else
     add(
-      withRetries(program.command('adopt'))
+      withRetries(withChange(program.command('adopt')))
         .description(
           'Links organizations that have no tenant to the internal ids of a map. Never changes a link. Can be repeated.',
         )

@@ -1,7 +1,8 @@
 import * as z from 'zod/mini';
 import { parseEnvironmentSubset, variables } from '#lib/base/env';
-import type { RetryOptions } from '#lib/base/retry';
+import { type RetryOptions, retry } from '#lib/base/retry';
 import type { Kind } from '#lib/ids/kinds';
+import { type Change, recordRun } from '#lib/operator/history';
 import { collisionOf, type RelinkResult, readJournal, relink, rollbackOf, runOf } from '#lib/operator/relink';
 import { type CheckedMap, REMEDIES, readExternalIds } from '#lib/operator/relink-map';
 import { UsageError } from '../../lib/base/errors';
@@ -9,12 +10,12 @@ import { type ExitCode, shown } from '../command';
 import { showProgress } from '../progress';
 import { countResults } from './in-bulk';
 import { readMapFile } from './map-file';
-import { NOUNS } from './one-link';
+import { NOUNS, RETRY } from './one-link';
 
 const VARIABLES = z.pick(variables, { DATABASE_URL: true, KV_REST_API_URL: true, KV_REST_API_TOKEN: true });
 const PROVIDER_VARIABLES = z.pick(variables, { IDP_SECRET_KEY: true, CLERK_API_URL: true });
 
-interface Options {
+interface Options extends Change {
   readonly map?: string;
   readonly externalId?: boolean;
   readonly rollback?: string;
@@ -54,8 +55,10 @@ export async function relinkLinks(kind: Kind, options: Options): Promise<ExitCod
   const { lines, collisions } = source;
   const total = lines.length + collisions.length;
   if (total === 0) throw new UsageError(`There is no ${NOUNS[kind]} to move.`);
+  const isRollback = options.rollback !== undefined;
+  const change = { ...options, run };
   const relinkLines = (dryRun: boolean) =>
-    relink(lines, { kind, run, days: options.windowDays, retryOptions, dryRun });
+    relink(lines, { ...change, kind, isRollback, days: options.windowDays, retryOptions, dryRun });
   async function* check() {
     yield collisions.map(collisionOf);
     yield* relinkLines(true);
@@ -76,5 +79,8 @@ export async function relinkLinks(kind: Kind, options: Options): Promise<ExitCod
   if (toUndo) process.stdout.write(`To undo this: npm run ${kind}s -- relink --rollback ${run}\n`);
   else if (toUndo === 0) process.stdout.write('Nothing was changed.\n');
   if (!isComplete) process.stderr.write('Run the same command again.\n');
+  const counts = { moved: count('moved'), 'already moved': count('already moved') };
+  if (isApplied)
+    await retry(RETRY, () => recordRun(kind, isRollback ? 'rollback' : 'relink', change, counts));
   return isComplete && count('collision') === 0 ? 0 : 1;
 }

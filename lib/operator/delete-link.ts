@@ -2,6 +2,7 @@ import * as z from 'zod/mini';
 import { retryOnConflict } from '../base/conflict';
 import { KINDS, type Kind } from '../ids/kinds';
 import { database, raw, type Transaction } from '../storage/database';
+import { type Change, recordChanges } from './history';
 import { cancelDeletion, unfinishedIds } from './pending-deletions';
 
 /** A statement sees the rows that a registration has committed while `storeForgotten` waited for its advisory lock. */
@@ -59,12 +60,12 @@ const deleteExpired = (transaction: Transaction) => transaction.$executeRaw`
     SELECT id_hash FROM public.forgotten_users WHERE expires_at < now()
     ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;
 
-/** Deletes a locked row, and records the deletion as unfinished. */
+/** Deletes a locked row, and records the deletion, also as unfinished. */
 async function deleteRow(
   transaction: Transaction,
   kind: Kind,
   { internalId, providerIds }: Awaited<ReturnType<typeof lockLink>>,
-  { days, isDue }: { readonly days: number; readonly isDue: boolean },
+  { days, isDue, change }: { readonly days: number; readonly isDue: boolean; readonly change: Change },
 ): Promise<string[]> {
   for (const id of providerIds) await storeForgotten(transaction, kind, id, days);
   await deleteExpired(transaction);
@@ -74,6 +75,8 @@ async function deleteRow(
   await transaction.$executeRaw`
     INSERT INTO public.unfinished_deletions (kind, internal_id, provider_ids, is_due)
     VALUES (${kind}, ${internalId}::uuid, ${providerIds}::text[], ${isDue})`;
+  const [providerId = ''] = providerIds;
+  await recordChanges(transaction, kind, isDue ? 'due' : 'forget', change, [{ providerId, internalId }]);
   return unfinishedIds(kind, providerIds, transaction);
 }
 
@@ -92,10 +95,10 @@ const inTransaction = <T>(work: (transaction: Transaction) => Promise<T>): Promi
  * the same transaction, stores for each of its ids, also the internal one of a user, that it is forgotten for `days` days
  * (lib/ids/store.ts). Returns its ids, and those of earlier deletions that are not finished (`finishDeletions`).
  */
-export const deleteLink = (kind: Kind, providerId: string, days: number): Promise<string[]> =>
+export const deleteLink = (kind: Kind, providerId: string, days: number, change: Change): Promise<string[]> =>
   inTransaction(async (transaction) => {
     const link = await lockLink(transaction, kind, providerId);
-    const ids = await deleteRow(transaction, kind, link, { days, isDue: false });
+    const ids = await deleteRow(transaction, kind, link, { days, isDue: false, change });
     await cancelDeletion(kind, link.providerIds, false, transaction);
     return ids;
   });
@@ -104,10 +107,10 @@ export const deleteLink = (kind: Kind, providerId: string, days: number): Promis
  * Does the same only if the deletion of this id is due and the id is the present one of the row. Otherwise, keeps the row and
  * returns the reason: the deletion was cancelled or `postponed`, or a relink has `moved` the row to another id.
  */
-export const deleteIfDue = (kind: Kind, providerId: string, days: number) =>
+export const deleteIfDue = (kind: Kind, providerId: string, days: number, change: Change) =>
   inTransaction(async (transaction) => {
     const link = await lockLink(transaction, kind, providerId);
     if (!(await cancelDeletion(kind, [providerId], true, transaction))) return 'postponed' as const;
     if (link.providerIds[0] !== providerId) return 'moved' as const;
-    return deleteRow(transaction, kind, link, { days, isDue: true });
+    return deleteRow(transaction, kind, link, { days, isDue: true, change });
   });

@@ -8,6 +8,7 @@ import { KINDS, type Kind } from '../ids/kinds';
 import { forgottenUntil } from '../ids/store';
 import { database, raw, sql } from '../storage/database';
 import { deleteForgotten, TRANSACTION } from './delete-link';
+import { type Change, recordChanges } from './history';
 import { providerUsers } from './paginate';
 import type { LinkResult } from './result';
 import { lookUp } from './rows';
@@ -79,7 +80,7 @@ async function planAdoption(kind: Kind, entries: readonly Adoption[]): Promise<L
 }
 
 /** Adopts entries, and plans again for those that a concurrent transaction has linked or forgotten in the meantime. */
-async function adoptAll(kind: Kind, entries: readonly Adoption[]): Promise<LinkResult[]> {
+async function adoptAll(kind: Kind, entries: readonly Adoption[], change: Change): Promise<LinkResult[]> {
   const results = await planAdoption(kind, entries);
   const toAdopt = new Set(results.flatMap(({ id, outcome }) => (outcome === 'to adopt' ? [id] : [])));
   const links = entries.filter(({ id }) => toAdopt.has(id));
@@ -97,6 +98,8 @@ async function adoptAll(kind: Kind, entries: readonly Adoption[]): Promise<LinkR
                                          ${ids}::text[]) AS link (id, provider_id)
       WHERE ${isAllowed} ON CONFLICT DO NOTHING RETURNING ${raw(column)} AS id`;
     const insertedIds = Ids.parse(inserted).map(({ id }) => id);
+    const adoptions = insertedIds.map((providerId) => ({ providerId, internalId: null }));
+    await recordChanges(transaction, kind, 'adopt', change, adoptions);
     if (kind === 'tenant') await deleteForgotten(transaction, kind, insertedIds);
     return new Set(insertedIds);
   }, TRANSACTION);
@@ -106,6 +109,7 @@ async function adoptAll(kind: Kind, entries: readonly Adoption[]): Promise<LinkR
       : await adoptAll(
           kind,
           links.filter(({ id }) => !adopted.has(id)),
+          change,
         );
   return [
     ...results.filter(({ id }) => !toAdopt.has(id)),
@@ -124,12 +128,13 @@ async function adoptAll(kind: Kind, entries: readonly Adoption[]): Promise<LinkR
 export async function* adopt(
   kind: Kind,
   pages: AsyncIterable<readonly Adoption[]> | Iterable<readonly Adoption[]>,
+  change: Change,
   retryOptions: RetryOptions,
   dryRun = false,
 ): AsyncGenerator<LinkResult[]> {
   const adoptPage = dryRun ? planAdoption : adoptAll;
   for await (const entries of pages)
-    yield await retry(retryOptions, () => retryOnConflict(() => adoptPage(kind, entries)));
+    yield await retry(retryOptions, () => retryOnConflict(() => adoptPage(kind, entries, change)));
 }
 
 /** Maximum number of updates in flight. */
@@ -138,11 +143,15 @@ const PARALLEL = 5;
 /**
  * Sets the `external_id` of each linked user to the internal id, if it is empty, a previous id of the same user or the internal id
  * of a forgotten user. Keeps any other value that the list of users has. The API has no conditional update, so a value that was set since then is replaced.
- * Yields the results of up to five users after their updates. A run can be repeated.
+ * Yields the results of up to five users after their updates are recorded. A run can be repeated.
  *
  * Throws the errors of `adopt`. A user whom the provider rejects is a result.
  */
-export async function* publish(retryOptions: RetryOptions, dryRun = false): AsyncGenerator<LinkResult[]> {
+export async function* publish(
+  change: Change,
+  retryOptions: RetryOptions,
+  dryRun = false,
+): AsyncGenerator<LinkResult[]> {
   for await (const users of providerUsers(retryOptions)) {
     const links = await retry(retryOptions, () => readEntries('user', users));
     const values = links.map(({ externalId }) => externalId).filter(isIdentityProviderUserId);
@@ -161,7 +170,15 @@ export async function* publish(retryOptions: RetryOptions, dryRun = false): Asyn
       if (status === undefined) return { id, outcome: 'published' };
       return { id, outcome: 'failed', reason: `the identity provider responds with status ${status}` };
     };
-    for (let at = 0; at < links.length; at += PARALLEL)
-      yield await Promise.all(links.slice(at, at + PARALLEL).map(publishOne));
+    for (let at = 0; at < links.length; at += PARALLEL) {
+      const batch = links.slice(at, at + PARALLEL);
+      const results = await Promise.all(batch.map(publishOne));
+      const published = batch.flatMap(({ id: providerId, internalId = null }, index) =>
+        results[index]?.outcome === 'published' ? [{ providerId, internalId }] : [],
+      );
+      if (published.length > 0)
+        await retry(retryOptions, () => recordChanges(database(), 'user', 'publish', change, published));
+      yield results;
+    }
   }
 }

@@ -3,6 +3,7 @@ import { listById } from '../idp/backend-api';
 import type { Kind } from '../ids/kinds';
 import { deleteIfDue } from './delete-link';
 import { completeDeletion, type ForgetResult, uncacheAll } from './forget';
+import type { Change } from './history';
 import { cancelDeletion, type DueDeletion, dueDeletions } from './pending-deletions';
 
 /**
@@ -29,6 +30,7 @@ const BATCH_SIZE = 20;
 export async function* forgetDue(
   kind: Kind,
   days: number,
+  change: Change,
   retryOptions: RetryOptions,
   pause?: () => Promise<unknown>,
 ): AsyncGenerator<ForgetDueStep> {
@@ -41,7 +43,7 @@ export async function* forgetDue(
       if (unfinished) return completeDeletion(kind, unfinished, pause);
       if (existing.has(providerId)) return 'restored';
       await uncacheAll(kind, providerId);
-      const deletion = await deleteIfDue(kind, providerId, days);
+      const deletion = await deleteIfDue(kind, providerId, days, change);
       return typeof deletion === 'string' ? deletion : completeDeletion(kind, deletion, pause);
     };
     const steps = batch.map((each) =>

@@ -4,8 +4,9 @@ import { uncache } from '../ids/cache';
 import type { Kind } from '../ids/kinds';
 import { findLinks } from '../ids/store';
 import { database } from '../storage/database';
-import { deleteLink } from './delete-link';
-import { finishDeletions } from './pending-deletions';
+import { deleteLink, TRANSACTION } from './delete-link';
+import { type Change, recordChanges } from './history';
+import { cancelDeletion, finishDeletions } from './pending-deletions';
 import { allIdsOf, findRows } from './rows';
 
 /**
@@ -68,19 +69,28 @@ export async function forget(
   kind: Kind,
   providerId: string,
   days: number,
+  change: Change,
   pause?: () => Promise<unknown>,
 ): Promise<ForgetResult> {
   await uncacheAll(kind, providerId);
-  return completeDeletion(kind, await deleteLink(kind, providerId, days), pause);
+  return completeDeletion(kind, await deleteLink(kind, providerId, days, change), pause);
 }
 
 /**
- * Deletes the row of a forgotten user from the table `forgotten_users`, so that any registration links the user. Returns false
- * if there is no such row or if it has expired.
+ * Deletes the entry of a forgotten id, so that any registration links it, and cancels the pending deletions of the ids of its user or
+ * tenant. Returns whether there was an entry that had not expired, and whether a deletion was pending.
  */
-export async function remember(kind: Kind, providerId: string): Promise<boolean> {
-  const deleted = await database().$executeRaw`
-    DELETE FROM public.forgotten_users
-    WHERE id_hash = public.forgotten_hash(${kind}, ${providerId}) AND expires_at > now()`;
-  return deleted === 1;
+export async function remember(kind: Kind, providerId: string, change: Change) {
+  const [link] = (await findRows(kind, providerId)).filter((each) => allIdsOf(each).includes(providerId));
+  return database().$transaction(async (transaction) => {
+    const isCancelled = await cancelDeletion(kind, link ? allIdsOf(link) : [providerId], false, transaction);
+    const deleted = await transaction.$executeRaw`
+      DELETE FROM public.forgotten_users
+      WHERE id_hash = public.forgotten_hash(${kind}, ${providerId}) AND expires_at > now()`;
+    if (isCancelled || deleted > 0)
+      await recordChanges(transaction, kind, 'remember', change, [
+        { providerId, internalId: link?.internalId ?? null },
+      ]);
+    return { isCancelled, isDeleted: deleted > 0 };
+  }, TRANSACTION);
 }

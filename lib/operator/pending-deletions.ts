@@ -1,10 +1,11 @@
 import * as z from 'zod/mini';
 import { KINDS, type Kind } from '../ids/kinds';
 import { database, raw, type Transaction } from '../storage/database';
+import { idHash, recordChanges } from './history';
 import { Time } from './rows';
 
 /**
- * Schedules the deletion of a user or an organization, which lib/operator/forget-due.ts runs after `hours` hours. A later call for the
+ * Schedules and records the deletion of a user or an organization, which lib/operator/forget-due.ts runs after `hours` hours. A later call for the
  * same id restarts this period. Does not check that the id is linked.
  *
  * A late `user.created` event can still link a user. From the commit on, no request gets the tenant of an organization from the
@@ -22,6 +23,7 @@ export async function scheduleDeletion(
     INSERT INTO public.${table} (${column}, due_at)
     SELECT ${providerId}, now() + ${hours} * interval '1 hour' FROM locked
     ON CONFLICT (${column}) DO UPDATE SET due_at = EXCLUDED.due_at`;
+  await recordChanges(transaction, kind, 'schedule', { by: 'event' }, [{ providerId, internalId: null }]);
 }
 
 const Ids = z.array(z.object({ id: z.string() }));
@@ -66,7 +68,7 @@ export type DueDeletion = z.infer<typeof DueDeletion>;
 export async function dueDeletions(kind: Kind): Promise<DueDeletion[]> {
   const { table, column, pendingDeletions } = KINDS[kind];
   const found = await database().$queryRaw`
-    SELECT due.*, left(encode(public.forgotten_hash(${kind}, "providerId"), 'hex'), 16) AS "idHash" FROM (
+    SELECT due.*, ${idHash(kind, raw('"providerId"'))} AS "idHash" FROM (
       SELECT ${raw(column)} AS "providerId", linked.id AS "internalId", NULL::text[] AS unfinished
       FROM public.${raw(pendingDeletions)} LEFT JOIN public.${raw(table)} AS linked USING (${raw(column)})
       WHERE due_at <= now()

@@ -7,16 +7,19 @@ import { uncache } from '../ids/cache';
 import { KINDS, type Kind } from '../ids/kinds';
 import { database, raw, type Transaction } from '../storage/database';
 import { deleteForgotten, TRANSACTION } from './delete-link';
+import { type Change, recordChanges } from './history';
 import { type CheckedMap, type Collision, type MapLine, REMEDIES, repeatedIds } from './relink-map';
 import type { LinkResult } from './result';
 
 /** Number of users in one transaction. A transaction holds two advisory locks and one row lock for each of its users. */
 const BATCH = 200;
 
-export interface RelinkOptions {
+export interface RelinkOptions extends Change {
   readonly kind: Kind;
   /** Id of the run in the journal. */
   readonly run: string;
+  /** True if the run undoes another one. */
+  readonly isRollback?: boolean;
   /** Days for which the previous ids are accepted. */
   readonly days: number;
   /** Checks the lines, but does not change any row. */
@@ -55,6 +58,7 @@ export async function readJournal(kind: Kind, run: string, retryOptions: RetryOp
 }
 
 const Forgotten = z.array(z.object({ id: z.string() }));
+const Moved = z.array(z.object({ providerId: z.string(), internalId: z.string() }));
 const States = z.array(z.object({ position: z.number(), state: z.string() }));
 
 /** Result for one line of the map. */
@@ -118,8 +122,9 @@ async function statesOf(transaction: Transaction, kind: Kind, lines: readonly Ma
 async function move(
   transaction: Transaction,
   lines: readonly MapLine[],
-  { kind, run, days }: RelinkOptions,
+  options: RelinkOptions,
 ): Promise<void> {
+  const { kind, run, days } = options;
   const { table, column, previousIds, owner } = KINDS[kind];
   const [oldIds, newIds] = [lines.map(({ oldId }) => oldId), lines.map(({ newId }) => newId)];
   await transaction.$executeRaw`
@@ -127,17 +132,20 @@ async function move(
     USING unnest(${oldIds}::text[], ${newIds}::text[]) AS line (old_id, new_id)
     JOIN public.${raw(table)} AS present ON present.${raw(column)} = old_id
     WHERE previous.${raw(column)} = new_id AND ${raw(owner)} = present.id`;
-  const moved = await transaction.$executeRaw`
+  const rows = await transaction.$queryRaw`
     WITH moved AS (
       UPDATE public.${raw(table)} SET ${raw(column)} = new_id
       FROM unnest(${oldIds}::text[], ${newIds}::text[]) AS line (old_id, new_id)
       WHERE ${raw(column)} = old_id
       RETURNING id, old_id, new_id)
     INSERT INTO public.${raw(previousIds)} (${raw(column)}, ${raw(owner)}, replaced_by, run, expires_at)
-    SELECT old_id, id, new_id, ${run}, now() + ${days} * interval '1 day' FROM moved`;
+    SELECT old_id, id, new_id, ${run}, now() + ${days} * interval '1 day' FROM moved
+    RETURNING ${raw(column)} AS "providerId", ${raw(owner)} AS "internalId"`;
+  const moved = Moved.parse(rows);
+  await recordChanges(transaction, kind, options.isRollback ? 'rollback' : 'relink', options, moved);
   // An operator who names a forgotten organization wants its id back.
   if (kind === 'tenant') await deleteForgotten(transaction, kind, newIds);
-  if (moved !== lines.length) throw new TransientError('Another transaction has changed a row');
+  if (moved.length !== lines.length) throw new TransientError('Another transaction has changed a row');
 }
 
 /** Checks a batch and moves its users in one transaction. */

@@ -43,7 +43,7 @@ afterEach(async () => {
 test('A backfill links all users except linked, forgotten and invalid ones. A dry run returns the same and links no user', async () => {
   provider.entries.user = usersOf(501).map((user, index) => (index === 2 ? { ...user, id: TOO_LONG } : user));
   await linkMany(['user_0']);
-  await deleteLink('user', 'user_1', 30);
+  await deleteLink('user', 'user_1', 30, { by: 'me' });
   // An expired previous id.
   await database.pool.query(
     `INSERT INTO previous_ids SELECT 'user_3', id, 'user_0', 'run', now() FROM users`,
@@ -83,7 +83,7 @@ test('A backfill rejects if the provider rejects the secret key, and the users o
 test('In each replay, a backfill passes every linked user to the handler as a webhook would, and reports the users whose handler throws without the message of the error', async () => {
   provider.entries.user = usersOf(501).map((user) => ({ ...user, updatedAt: 7_000 }));
   await linkMany(['user_0']);
-  await deleteLink('user', 'user_1', 30);
+  await deleteLink('user', 'user_1', 30, { by: 'me' });
   const replay = vi.fn(async (data: unknown, _delivery: object) => {
     if (Object(data).id === 'user_2') throw new TypeError('Ada Lovelace');
   });

@@ -29,7 +29,8 @@ const { pool, idsOf } = database;
 // messages, and `webhook_subjects` the time of the newest event of each user. A user.deleted event can add a row to
 // `pending_deletions`.
 const { role, url } = await database.createRole(`GRANT SELECT, INSERT ON users TO $role;
-  GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects, pending_deletions TO $role`);
+  GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects, pending_deletions TO $role;
+  GRANT INSERT ON link_changes TO $role`);
 afterAll(async () => {
   await closeDatabase();
   await database.drop();

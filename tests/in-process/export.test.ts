@@ -44,7 +44,7 @@ test('The export of a linked user has all stored data, the rows of the applicati
 });
 
 test('The export of a forgotten user has only the time until which the user is forgotten, and fails if the cache does not respond', async () => {
-  await deleteLink('user', 'user_forgotten', 30);
+  await deleteLink('user', 'user_forgotten', 30, { by: 'me' });
   const { rows } = await pool.query(
     `UPDATE forgotten_users SET expires_at = date_trunc('second', expires_at) RETURNING expires_at`,
   );

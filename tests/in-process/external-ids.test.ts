@@ -82,13 +82,16 @@ const retryOptions = {
   onWait: (_reason: string, seconds: number) => waits.push(seconds),
   sleep: async () => undefined,
 };
-const adoptUsers = () => countOutcomes(adopt('user', providerUsers(retryOptions), retryOptions));
-const publishUsers = () => countOutcomes(publish(retryOptions));
+const adoptUsers = () =>
+  countOutcomes(adopt('user', providerUsers(retryOptions), { by: 'me' }, retryOptions));
+const publishUsers = () => countOutcomes(publish({ by: 'me' }, retryOptions));
 /** Adopts users from the provider, or organizations from a map. */
 function adoptEntries(kind: Kind, entries: Readonly<Record<string, string>>) {
   const adoptions = Object.entries(entries).map(([id, externalId]) => ({ id, externalId }));
   for (const { id, externalId } of kind === 'user' ? adoptions : []) signUp(id, externalId);
-  return kind === 'user' ? adoptUsers() : countOutcomes(adopt('tenant', [adoptions], retryOptions));
+  return kind === 'user'
+    ? adoptUsers()
+    : countOutcomes(adopt('tenant', [adoptions], { by: 'me' }, retryOptions));
 }
 
 test('The adopt command links unlinked users to the UUID in their external_id, names each user that it leaves out for a reason, and prints no other external_id', async () => {

@@ -30,7 +30,13 @@ const REAL: Storage = {
     return ids;
   },
   async move(oldId, newId) {
-    const options = { kind: 'user', run: 'run of a test', days: 30, retryOptions: { seconds: 20 } } as const;
+    const options = {
+      kind: 'user',
+      run: 'run of a test',
+      by: 'me',
+      days: 30,
+      retryOptions: { seconds: 20 },
+    } as const;
     for await (const page of real.relink([{ line: 1, oldId, newId }], options))
       expect(page).toMatchObject([{ outcome: 'moved' }]);
   },
@@ -56,7 +62,8 @@ async function resultsOf(storage: Storage, operations: readonly Operation[]) {
       const inserted = await storage.insertLink('user', id).catch(real.sqlStateOf);
       if (inserted?.includes('-')) ids.push(inserted);
       results.push(inserted?.includes('-') ? 'inserted' : inserted);
-    } else if (name === 'delete') results.push([...(await storage.deleteLink('user', id, 30))].sort());
+    } else if (name === 'delete')
+      results.push([...(await storage.deleteLink('user', id, 30, { by: 'me' }))].sort());
     else await storage.move(id, to);
   }
   return results;

@@ -45,7 +45,7 @@ describe.each(['user', 'tenant'] as const)('Forget a %s', (kind) => {
    * of days. Calls `meanwhile` instead of the pause in which `forget()` waits for the lookups in flight.
    */
   const forget = (id: string, meanwhile: () => Promise<unknown> = async () => undefined, days = 30) =>
-    service.forget(kind, id, days, meanwhile);
+    service.forget(kind, id, days, { by: 'me' }, meanwhile);
   const resolve = async (id: string) => (await service.resolveId(kind, id, 0))?.id ?? '';
 
   test('A deletion removes the cached id before the row, after the row and after a pause of 9 s, and so also an id that a lookup caches during the pause', async () => {
@@ -61,13 +61,13 @@ describe.each(['user', 'tenant'] as const)('Forget a %s', (kind) => {
         !['BEGIN', 'SET', 'COMMIT'].includes(step) && [step, steps[at - 1]].join() !== 'uncache,uncache',
     );
     // The transaction locks and reads the row and the previous ids, stores the hashes of the id and of the internal id of a user
-    // (WITH), and deletes expired hashes and the row. It then records the deletion as unfinished, and deletes the pending one. The
-    // last SELECT checks whether the id is linked again, and the last WITH deletes the record.
+    // (WITH), and deletes expired hashes and the row. It then records the deletion as unfinished and in the history, and deletes
+    // the pending one. The last SELECT checks whether the id is linked again, and the last WITH deletes the record.
     expect(changes.join(' ')).toBe(
-      `SELECT uncache SELECT SELECT SELECT WITH DELETE ${kind === 'user' ? 'WITH ' : ''}DELETE INSERT SELECT DELETE uncache pause uncache SELECT WITH`,
+      `SELECT uncache SELECT SELECT SELECT WITH DELETE ${kind === 'user' ? 'WITH ' : ''}DELETE INSERT INSERT SELECT DELETE uncache pause uncache SELECT WITH`,
     );
     pauses.length = 0;
-    await service.forget(kind, 'gone', 30);
+    await service.forget(kind, 'gone', 30, { by: 'me' });
     expect(pauses).toEqual([9_000]);
   });
 

@@ -41,7 +41,7 @@ const loadProcess = () =>
         (await withFields(() => service.resolveUser({ user: name, issuedAt }))).fields,
       resolve: async (id: string, issuedAt?: number, kind: Kind = 'user') =>
         (await service.resolveId(kind, id, issuedAt))?.id,
-      forget: (name: string) => service.forget('user', name, 30, async () => undefined),
+      forget: (name: string) => service.forget('user', name, 30, { by: 'me' }, async () => undefined),
       /** Delivers a `user.created` event. Returns the result, the log field `registered` and the number of handler calls. */
       deliver: async (name: string) => {
         const payload = JSON.stringify({ type: 'user.created', data: { id: name } });
@@ -142,7 +142,7 @@ describe.each(['user', 'tenant'] as const)('Deletion of a %s', (kind) => {
     await database.pool.query(`CREATE TABLE children (id uuid REFERENCES ${table} (id) ON DELETE CASCADE)`);
     await database.pool.query('INSERT INTO children VALUES ($1)', [id]);
     const children = await openTransaction(database, 'SELECT FROM children FOR UPDATE');
-    const deletion = one.deleteLink(kind, 'deleting', 30);
+    const deletion = one.deleteLink(kind, 'deleting', 30, { by: 'me' });
     expect(await children.waiting(1)).toBe(true);
     const inserted = other.insertLinks(kind, ['deleting', 'of_same_statement']);
     expect(await database.areBlocked(2)).toBe(true);
@@ -157,7 +157,7 @@ describe.each(['user', 'tenant'] as const)('Deletion of a %s', (kind) => {
     const { resume } = await pauseInserts(database, kind);
     const registration = one.register('inserting', kind);
     expect(await database.areBlocked(1)).toBe(true);
-    const deletion = other.deleteLink(kind, 'inserting', 30);
+    const deletion = other.deleteLink(kind, 'inserting', 30, { by: 'me' });
     expect(await database.areBlocked(2)).toBe(true);
     await resume();
     expect([await registration, await deletion]).toMatchObject([{ created: true }, ['inserting']]);

@@ -78,7 +78,7 @@ describe.each([
    */
   async function run(meanwhile: () => Promise<unknown> = async () => undefined) {
     const results: Record<string, string> = {};
-    for await (const step of service.forgetDue(kind, 30, { seconds: 0 }, meanwhile))
+    for await (const step of service.forgetDue(kind, 30, { by: 'me' }, { seconds: 0 }, meanwhile))
       results[step.providerId] =
         step.result === 'failed' ? `failed: ${safeMessage(step.error)}` : step.result;
     return results;
@@ -107,7 +107,7 @@ describe.each([
     const internalId = await linkAndDelete('id_due');
     await kv.cacheId('id_due', 'cached', kind);
     const { rows } = await pool.query(`SELECT encode(forgotten_hash($1, 'id_due'), 'hex') AS hash`, [kind]);
-    for await (const step of service.forgetDue(kind, 30, { seconds: 0 }, async () => undefined))
+    for await (const step of service.forgetDue(kind, 30, { by: 'me' }, { seconds: 0 }, async () => undefined))
       expect(step).toMatchObject({ result: 'forgotten', internalId, idHash: rows[0].hash.slice(0, 16) });
     expect([await idsOf('id_due'), await pending()]).toEqual([[], []]);
     expect(await kv.cachedId('id_due', kind)).toBeNull();
@@ -205,7 +205,7 @@ describe.each([
   const cancelAndMove = async () => {
     if (!(await cancel())) return false;
     const line = { line: 1, oldId: 'id_raced', newId: 'id_new' };
-    const options = { kind, run: 'run', days: 30, retryOptions: { seconds: 20 } };
+    const options = { kind, run: 'run', by: 'me', days: 30, retryOptions: { seconds: 20 } };
     for await (const page of service.relink([line], options))
       expect(page).toMatchObject([{ outcome: 'moved' }]);
     return true;
@@ -274,7 +274,7 @@ describe.each([
     await run(() => Promise.reject(new Error('interrupted')));
     expect((await pool.query(`SELECT FROM ${table}`)).rowCount).toBe(0);
     const receipts = [];
-    for await (const step of service.forgetDue(kind, 30, { seconds: 0 }, async () => undefined))
+    for await (const step of service.forgetDue(kind, 30, { by: 'me' }, { seconds: 0 }, async () => undefined))
       receipts.push([step.internalId, step.result]);
     expect(receipts).toEqual(rows.map(({ id }) => [id, 'forgotten']));
     expect(provider.queries.map((query) => query.match(/_id=/g)?.length)).toEqual([20, 1, 20, 1]);

@@ -214,7 +214,7 @@ test('Every other guarded route rejects an access token, which is verified once'
 });
 
 test('An access token does not link a forgotten user again, whatever its issue time, and a session does', async () => {
-  await forget('user', 'user_forgotten', 30, async () => undefined);
+  await forget('user', 'user_forgotten', 30, { by: 'me' }, async () => undefined);
   await database.pool.query(`UPDATE forgotten_users SET forgotten_at = now() - interval '1 hour'`);
   expect(await send(bearer(accessToken('user_forgotten')))).toEqual(invalid);
   expect(lines).toContainEqual([expect.objectContaining({ reason: 'forgotten' }), 'request']);

@@ -43,7 +43,7 @@ describe.each(['user', 'tenant'] as const)('Check: %s', (kind) => {
 
   test('A user or organization of the provider is linked, forgotten or not linked. A user that is not linked is a difference', async () => {
     await insertLinks(kind, ['id_linked']);
-    for (const id of ['id_forgotten', 'id_back']) await deleteLink(kind, id, 30);
+    for (const id of ['id_forgotten', 'id_back']) await deleteLink(kind, id, 30, { by: 'me' });
     await insertLinks(kind, ['id_back'], Date.now() / 1_000 + 60);
     signUp('id_linked', 'id_new', 'id_forgotten', 'id_back', 'id\0nul');
     const [step] = await run();

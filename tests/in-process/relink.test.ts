@@ -46,7 +46,7 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
   ) {
     const kinds: unknown[] = [];
     const result = { moved: 0, already: 0, kinds };
-    const runOptions = { kind, run: RUN, days: 30, retryOptions: { seconds: 20 }, ...options };
+    const runOptions = { kind, run: RUN, by: 'me', days: 30, retryOptions: { seconds: 20 }, ...options };
     for await (const page of other.relink(lines, runOptions))
       for (const { outcome, reason } of page) {
         if (outcome === 'collision') kinds.push(reason);
@@ -203,7 +203,7 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
       await move(...pair);
       for (const each of pair) await resolve(each);
       kv.takeCommands();
-      expect(await one.forget(kind, given, 30, async () => undefined)).toBe('forgotten');
+      expect(await one.forget(kind, given, 30, { by: 'me' }, async () => undefined)).toBe('forgotten');
       const keys = pair.map((each) => cacheKey(each, kind));
       const uncached = kv.takeCommands().flat();
       for (const key of keys) expect(uncached.filter((word) => word === key).length).toBeGreaterThan(2);
@@ -220,7 +220,7 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
     for (const user of users) await create(`old_both_${user}`);
     await inParallel(5, users, async (user) => {
       const [oldId, newId] = [`old_both_${user}`, `new_both_${user}`];
-      await Promise.all([move(oldId, newId), one.deleteLink(kind, oldId, 30), register(oldId)]);
+      await Promise.all([move(oldId, newId), one.deleteLink(kind, oldId, 30, { by: 'me' }), register(oldId)]);
       const forgotten = await idsOf(oldId);
       expect([forgotten, await idsOf(newId), await register(oldId)]).toEqual([[], [], { state: 'forgotten' }]);
     });
@@ -303,7 +303,13 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
       }
     });
     const lines = linesOf(...users);
-    for await (const page of other.relink(lines, { kind, run: RUN, days: 30, retryOptions: { seconds: 20 } }))
+    for await (const page of other.relink(lines, {
+      kind,
+      run: RUN,
+      by: 'me',
+      days: 30,
+      retryOptions: { seconds: 20 },
+    }))
       moved += page.length;
     done = true;
     await traffic;
@@ -314,7 +320,7 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
   test('If the cache does not respond, a run moves the ids and then rejects', async () => {
     const internalId = await create('old_uncached');
     await kv.proxy.treat('refuse');
-    const options = { kind, run: RUN, days: 30, retryOptions: { seconds: 0 } };
+    const options = { kind, run: RUN, by: 'me', days: 30, retryOptions: { seconds: 0 } };
     await expect(other.relink(linesOf(['old_uncached', 'new_uncached']), options).next()).rejects.toThrow(
       'The cache does not respond',
     );

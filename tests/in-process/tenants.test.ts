@@ -50,7 +50,7 @@ async function visitAll(organization: string, issuedAt?: number): Promise<unknow
 
 const retryOptions = { seconds: 20 };
 const move = async (oldId: string, newId: string) => {
-  const options = { kind: 'tenant', run: 'run of a test', days: 30, retryOptions } as const;
+  const options = { kind: 'tenant', run: 'run of a test', by: 'me', days: 30, retryOptions } as const;
   return (await one.relink([{ line: 1, oldId, newId }], options).next()).value?.[0]?.outcome;
 };
 
@@ -102,7 +102,7 @@ test('Of 100 first requests of 10 members in two processes during moves of their
 
 test('A forgotten user gets a 401, also in an organization with a cached tenant, and creates no tenant', async () => {
   await visit('user_forgotten', 'org_known');
-  await one.forget('user', 'user_forgotten', 30, async () => undefined);
+  await one.forget('user', 'user_forgotten', 30, { by: 'me' }, async () => undefined);
   for (const organization of ['org_known', 'org_of_forgotten'])
     expect(await visit('user_forgotten', organization)).toMatchObject({ status: 401 });
   expect(await idsOf('org_of_forgotten')).toEqual([]);
@@ -125,14 +125,14 @@ test('After an organization is forgotten and adopts an existing id, every reques
   kv.beforeCommand = async (command) => (command.toUpperCase() === 'SET' ? waits.pop() : undefined);
   const inFlight = visit('user_member_0', 'org_swapped', other);
   await expect.poll(() => kv.takeCommands().flat()).toContain('SET');
-  await one.forget('tenant', 'org_swapped', 30, async () => {
+  await one.forget('tenant', 'org_swapped', 30, { by: 'me' }, async () => {
     release();
     expect(await inFlight).toMatchObject({ tenantId: fresh });
     expect(await kv.cachedId('org_swapped', 'tenant')).toBeNull();
   });
   expect(await visitAll('org_swapped')).toEqual([403]);
   const adoption = { id: 'org_swapped', externalId: randomUUID() };
-  await one.adopt('tenant', [[adoption]], retryOptions).next();
+  await one.adopt('tenant', [[adoption]], { by: 'me' }, retryOptions).next();
   expect(await visitAll('org_swapped')).toEqual([adoption.externalId]);
 });
 
@@ -159,7 +159,7 @@ test('After organization.deleted, requests with any token get a 403 and create n
   await pool.query('CREATE TABLE projects (tenant uuid REFERENCES tenants (id) ON DELETE CASCADE)');
   await pool.query('INSERT INTO projects VALUES ($1)', [tenantId]);
   await pool.query('UPDATE pending_tenant_deletions SET due_at = now()');
-  for await (const step of one.forgetDue('tenant', 30, retryOptions, async () => undefined))
+  for await (const step of one.forgetDue('tenant', 30, { by: 'me' }, retryOptions, async () => undefined))
     expect(step.result).toBe('forgotten');
   expect((await pool.query('SELECT FROM projects')).rows).toEqual([]);
   for (const id of ['org_deleted', 'org_unknown']) {
@@ -208,7 +208,7 @@ test('A lookup of a tenant does not wait for the deletion of its organization', 
 test('A tenant moves to a forgotten organization, whose own tenant was unwanted', async () => {
   const [tenantId] = await visitAll('org_before');
   await visitAll('org_unwanted');
-  await one.forget('tenant', 'org_unwanted', 30, async () => undefined);
+  await one.forget('tenant', 'org_unwanted', 30, { by: 'me' }, async () => undefined);
   expect(await move('org_before', 'org_unwanted')).toBe('moved');
   expect(await visitAll('org_unwanted')).toEqual([tenantId]);
 });
@@ -225,11 +225,11 @@ test('A previous id of an organization leads to the same tenant until it expires
 test('An organization whose id is the text of a forgotten user id gets a tenant, and the reverse', async () => {
   const pause = async () => undefined;
   await visit('org_text', 'org_other');
-  await one.forget('user', 'org_text', 30, pause);
+  await one.forget('user', 'org_text', 30, { by: 'me' }, pause);
   expect(await visit('org_text', 'org_other')).toMatchObject({ status: 401 });
   expect(await visit('user_first', 'org_text')).toMatchObject({ status: 200 });
   await visit('user_first', 'user_text');
-  await one.forget('tenant', 'user_text', 30, pause);
+  await one.forget('tenant', 'user_text', 30, { by: 'me' }, pause);
   expect(await visit('user_first', 'user_text')).toMatchObject({ status: 403 });
   expect(await visit('user_text', 'org_other')).toMatchObject({ status: 200 });
 });

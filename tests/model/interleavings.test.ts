@@ -86,7 +86,7 @@ async function loadProcess() {
       : undefined;
   };
   const forgetOnce = async (isPauseOver: () => boolean): Result => {
-    await forget('user', ids[0], 30, () => schedule('pause', () => undefined, isPauseOver));
+    await forget('user', ids[0], 30, { by: 'me' }, () => schedule('pause', () => undefined, isPauseOver));
     return undefined;
   };
   return {

@@ -1,0 +1,33 @@
+import * as z from 'zod/mini';
+import { parseEnvironmentSubset, variables } from '#lib/base/env';
+import type { Kind } from '#lib/ids/kinds';
+import { type RecordedChange, readHistory } from '#lib/operator/history';
+import { waitForLongQueries } from '#lib/storage/database';
+import { type ExitCode, shown } from '../command';
+import { print } from './one-link';
+
+const lineOf = ({ changedAt, operation, internalId, idHash, run, counts, by, reason }: RecordedChange) =>
+  [
+    changedAt.toISOString(),
+    operation,
+    ...(idHash === null ? [] : [`${idHash} (${internalId ?? 'not linked'})`]),
+    ...(run === null ? [] : [`run ${shown(run)}`]),
+    ...Object.entries(counts ?? {}).map(([outcome, count]) => `${count} ${outcome},`),
+    `by ${shown(by)}`,
+    ...(reason === null ? [] : [`because ${shown(reason)}`]),
+  ].join(' ');
+
+/** `npm run users -- history`, `npm run tenants -- history` */
+export async function showHistory(
+  kind: Kind,
+  id: string | undefined,
+  { json, limit }: { readonly json?: boolean; readonly limit: number },
+): Promise<ExitCode> {
+  waitForLongQueries();
+  parseEnvironmentSubset(z.pick(variables, { DATABASE_URL: true }));
+  const changes = await readHistory(kind, id ?? null, limit);
+  if (json) print(JSON.stringify(changes, null, 2));
+  else for (const change of changes) print(lineOf(change));
+  if (changes.length === limit) process.stderr.write(`Older rows may exist: pass --limit.\n`);
+  return changes.length > 0 ? 0 : 1;
+}
