@@ -12,6 +12,7 @@ const meanings: Readonly<Record<number, string>> = {
   201: 'The link was created.',
   400: 'The request was rejected as malformed.',
   401: 'The session has ended. Sign in again.',
+  403: 'This deployment registers only your own id.',
   409: 'An operator has deleted this user.',
   413: 'The request body is too large.',
   500: 'The service failed. It is safe to send the request again.',

@@ -148,8 +148,8 @@ export const paths = {
       tags: ['users'],
       summary: 'Register a user',
       description:
-        'Creates the link of an identity-provider user, or returns the existing one. A client may register any id. A client that ' +
-        'registers the user of its own session gets a 200, because the service links this user before it reads the body.',
+        'Creates the link of an identity-provider user, or returns the existing one. A client may register any id, unless ' +
+        'the deployment allows only its own. A client that registers the user of its own session gets a 200, because the service links this user before it reads the body.',
       security: sessions,
       requestBody: {
         required: true,
@@ -168,6 +168,10 @@ export const paths = {
           'identityProviderUserId must be a string',
         ),
         401: shared.Unauthorized,
+        403: failure(
+          'The deployment (`REGISTER_OWN_ID_ONLY`) accepts only the id of the session.',
+          'Forbidden',
+        ),
         409: failure(
           'An operator has deleted this user, or has moved the user to another id and the service no longer accepts the given ' +
             'id. A deleted user is linked again only by a session token of this user that was issued after the deletion.',

@@ -120,6 +120,7 @@ export const variables = z.object({
   IDP_JWT_KEY: z.optional(parsedBy(parsePublicKey)),
   IDP_AUTHORIZED_PARTIES: z.optional(parsedBy(readOrigins)),
   PUBLIC_ORIGIN: z.optional(parsedBy(readPublicOrigin)),
+  REGISTER_OWN_ID_ONLY: z.optional(z.literal('1', 'must be 1 or unset')),
   DATABASE_URL: parsedBy(readDatabaseUrl),
   KV_REST_API_URL: httpUrl,
   KV_REST_API_TOKEN: required.check(

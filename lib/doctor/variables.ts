@@ -29,16 +29,22 @@ export function checkVariables(source: NodeJS.ProcessEnv): CheckResult[] {
     remedy,
   });
   try {
-    const { IDP_SECRET_KEY, IDP_JWT_KEY, IDP_AUTHORIZED_PARTIES } = parseEnvironment(source);
+    const { IDP_SECRET_KEY, IDP_JWT_KEY, IDP_AUTHORIZED_PARTIES, REGISTER_OWN_ID_ONLY } =
+      parseEnvironment(source);
+    const isLive = IDP_SECRET_KEY.startsWith('sk_live_');
     const warnings: CheckResult[] = [];
     if (IDP_JWT_KEY === undefined) {
       const message = 'IDP_JWT_KEY is not set: the service fetches the keys from the provider';
       warnings.push(result('warning', message, 'Set it to the JWT public key'));
     }
-    if (IDP_SECRET_KEY.startsWith('sk_live_') && IDP_AUTHORIZED_PARTIES === undefined) {
+    if (isLive && IDP_AUTHORIZED_PARTIES === undefined) {
       const message =
         'IDP_AUTHORIZED_PARTIES is not set: the service accepts sessions of every subdomain of your domain';
       warnings.push(result('warning', message, 'Set it to the origins of your frontends'));
+    }
+    if (isLive && REGISTER_OWN_ID_ONLY === undefined) {
+      const message = 'REGISTER_OWN_ID_ONLY is not set: a caller can register any id and get its internal id';
+      warnings.push(result('warning', message, 'Set it to 1, unless a client registers other users'));
     }
     if (warnings.length > 0) return warnings;
     return [{ name: 'variables', status: 'ok', message: 'all required variables are set and valid' }];

@@ -1,3 +1,4 @@
+import { NextRequest } from 'next/server';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { waitUntil } from '../../dev/system/processes';
 import { lockRow, lockTable } from '../harness/dependencies/row-lock';
@@ -37,6 +38,40 @@ test('Registering a new user takes a SELECT and an INSERT, and registering an ex
   expect([first.created, second]).toEqual([true, { ...first, created: false }]);
   expect(await database.idsOf('user_new')).toEqual([first.id]);
 });
+
+test.each([
+  ['1', 200, 403, ['user_own']],
+  ['', 200, 201, ['user_other', 'user_own']],
+])(
+  'With REGISTER_OWN_ID_ONLY=%j, the register route responds %i to the id of the caller and %i to another id, and a 403 comes before any statement for that id',
+  async (value, ownStatus, otherStatus, ids) => {
+    vi.stubEnv('REGISTER_OWN_ID_ONLY', value);
+    const [{ POST }, { signVerdict, VERDICT }, { setEnvironment }] = await importAsProcess(() =>
+      Promise.all([
+        import('../../app/auth/v1/register/route'),
+        import('#lib/idp/verdict'),
+        import('#lib/base/env'),
+      ]),
+    );
+    setEnvironment(undefined);
+    const submit = async (identityProviderUserId: string) => {
+      const headers = { [VERDICT]: signVerdict({ user: 'user_own', issuedAt: 0 }) };
+      const body = JSON.stringify({ identityProviderUserId });
+      const request = new NextRequest('http://localhost/', { method: 'POST', headers, body });
+      const response = await POST(request, { params: Promise.resolve({}) });
+      return { status: response.status, body: await response.json() };
+    };
+    expect(await submit('user_own')).toMatchObject({ status: ownStatus });
+    database.takeStatements();
+    const other = await submit('user_other');
+    expect(other.status).toBe(otherStatus);
+    if (otherStatus === 403)
+      expect([other.body, database.takeStatements()]).toEqual([{ message: 'Forbidden' }, []]);
+    expect(await database.users('user\\_o%')).toEqual(ids);
+    vi.stubEnv('REGISTER_OWN_ID_ONLY', '');
+    setEnvironment(undefined);
+  },
+);
 
 test('A registration that waits for a concurrent insert of the same user returns the inserted id after the commit', async () => {
   const winner = await lockRow(database, 'user_lost');

@@ -60,10 +60,14 @@ test.each([
   ],
   [
     'ok',
-    { ...LIVE, IDP_AUTHORIZED_PARTIES: 'https://app.example.com' },
+    { ...LIVE, IDP_AUTHORIZED_PARTIES: 'https://app.example.com', REGISTER_OWN_ID_ONLY: '1' },
     ['all required variables are set and valid'],
   ],
-  ['warning', LIVE, [expect.stringMatching(/^IDP_AUTHORIZED_PARTIES is not set/)]],
+  [
+    'warning',
+    LIVE,
+    [/^IDP_AUTHORIZED_PARTIES/, /^REGISTER_OWN_ID/].map((start) => expect.stringMatching(start)),
+  ],
   [
     'failure',
     { DATABASE_URL: 'hidden', CLERK_API_URL: 'hidden' },

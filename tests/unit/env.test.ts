@@ -57,6 +57,7 @@ test.each<[name: string, value: string | undefined, parsed: unknown]>([
   ['PUBLIC_ORIGIN', undefined, undefined],
   ['PUBLIC_ORIGIN', 'http://localhost:3000', 'http://localhost:3000'],
   ['PUBLIC_ORIGIN', 'https://API.example:443/', 'https://api.example'],
+  ['REGISTER_OWN_ID_ONLY', '1', '1'],
   ['USER_ID_CACHE_TTL_SECONDS', undefined, 600],
   ['USER_ID_CACHE_TTL_SECONDS', '1', 1],
   ['USER_ID_CACHE_TTL_SECONDS', '999999', 999_999],
@@ -135,6 +136,7 @@ const INVALID: [name: string, problem: string, values: string[]][] = [
       ...['whsec_!!!!', 'AAAAwhsec_'].map((prefix) => secretOf(33).replace('whsec_', prefix)),
     ],
   ],
+  ['REGISTER_OWN_ID_ONLY', 'must be 1 or unset', ['0', 'true', ' 1']],
   [
     'IDP_AUTHORIZED_PARTIES',
     'must contain origins (https://app.example.com), separated by spaces',
