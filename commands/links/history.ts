@@ -6,16 +6,13 @@ import { waitForLongQueries } from '#lib/storage/database';
 import { type ExitCode, shown } from '../command';
 import { print } from './one-link';
 
-const lineOf = ({ changedAt, operation, internalId, idHash, run, counts, by, reason }: RecordedChange) =>
-  [
-    changedAt.toISOString(),
-    operation,
-    ...(idHash === null ? [] : [`${idHash} (${internalId ?? 'not linked'})`]),
-    ...(run === null ? [] : [`run ${shown(run)}`]),
-    ...Object.entries(counts ?? {}).map(([outcome, count]) => `${count} ${outcome},`),
-    `by ${shown(by)}`,
-    ...(reason === null ? [] : [`because ${shown(reason)}`]),
-  ].join(' ');
+function lineOf({ changedAt, operation, internalId, idHash, run, counts, by, reason }: RecordedChange) {
+  const link = idHash === null ? '' : ` ${idHash} (${internalId ?? 'not linked'})`;
+  const figures = Object.entries(counts ?? {}).map(([outcome, count]) => `${count} ${outcome}`);
+  const ofRun = run === null ? '' : ` run ${shown(run)}${counts ? ` (${figures.join(', ')})` : ''}`;
+  const why = reason === null ? '' : `: ${shown(reason)}`;
+  return `${changedAt.toISOString()} ${operation}${link}${ofRun} by ${shown(by)}${why}`;
+}
 
 /** `npm run users -- history`, `npm run tenants -- history` */
 export async function showHistory(

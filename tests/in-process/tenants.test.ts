@@ -234,7 +234,7 @@ test('An organization whose id is the text of a forgotten user id gets a tenant,
   expect(await visit('user_text', 'org_other')).toMatchObject({ status: 200 });
 });
 
-test('The migrations give each role the rights to the tables for tenants that the role has to those for users, so that an upgrade needs no other grant', async () => {
+test('The migrations give each role the rights to the tables for tenants that the role has to those for users, and INSERT on `link_changes` to a role that may schedule deletions, so that an upgrade needs no other grant', async () => {
   const client = await database.pool.connect();
   try {
     await client.query(`BEGIN; DROP SCHEMA public CASCADE; CREATE SCHEMA public;
@@ -242,16 +242,17 @@ test('The migrations give each role the rights to the tables for tenants that th
     for (const name of readdirSync('prisma/migrations').filter((each) => /^\d/.test(each))) {
       if (name.endsWith('create_tenants'))
         await client.query(`GRANT SELECT ON users, previous_ids TO "Reader of tenants";
-          GRANT SELECT, INSERT ON users TO writer_of_tenants; GRANT DELETE ON pending_deletions TO writer_of_tenants`);
+          GRANT SELECT, INSERT ON users TO writer_of_tenants; GRANT INSERT, DELETE ON pending_deletions TO writer_of_tenants`);
       await client.query(readFileSync(`prisma/migrations/${name}/migration.sql`, 'utf8'));
     }
     const { rows } = await client.query(
       `SELECT concat_ws(' ', relname, grantee::regrole, string_agg(privilege_type, ',' ORDER BY privilege_type)) AS granted
-       FROM pg_class, aclexplode(relacl) WHERE relname LIKE '%tenant%' AND grantee <> relowner
+       FROM pg_class, aclexplode(relacl) WHERE relname ~ 'tenant|link_changes' AND grantee <> relowner
        GROUP BY relname, grantee ORDER BY 1`,
     );
     expect(rows.map(({ granted }) => granted)).toEqual([
-      'pending_tenant_deletions writer_of_tenants DELETE',
+      'link_changes writer_of_tenants INSERT',
+      'pending_tenant_deletions writer_of_tenants DELETE,INSERT',
       'previous_tenant_ids "Reader of tenants" SELECT',
       'tenants "Reader of tenants" SELECT',
       'tenants writer_of_tenants INSERT,SELECT',

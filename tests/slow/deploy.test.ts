@@ -118,11 +118,18 @@ describe('The restricted role of docs/deploy.md', async () => {
     await query(owner, 'UPDATE _prisma_migrations SET rolled_back_at = NULL');
   });
 
-  test('The restricted role of docs/deploy.md cannot change or delete users, delete applied migrations, change tables, or create tables or roles', async () => {
+  test('The restricted role of docs/deploy.md cannot change or delete users or the history, delete applied migrations, change tables, or create tables or roles', async () => {
+    await query(
+      ofTheService,
+      `INSERT INTO link_changes (kind, operation, changed_by) VALUES ('user', 'a test', 'me')`,
+    );
     for (const statement of [
       'UPDATE users SET id = id',
       'DELETE FROM users',
       'TRUNCATE users',
+      'UPDATE link_changes SET reason = NULL',
+      'DELETE FROM link_changes',
+      'SELECT FROM link_changes',
       'DROP TABLE users',
       'ALTER TABLE users ADD COLUMN more TEXT',
       'CREATE TABLE note (id INT)',
