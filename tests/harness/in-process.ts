@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, onTestFinished, vi } from 'vitest';
-import { createTestDatabase, type TestDatabase } from './dependencies/database';
+import { createTestDatabase, type DatabaseServer, type TestDatabase } from './dependencies/database';
 import { startTestKv, type TestKv } from './dependencies/kv';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from './keys';
 
@@ -14,10 +14,10 @@ export interface InProcess {
  *
  * The functions of lib/ connect to both servers as in production, but the tests call these functions directly. No test therefore
  * waits for the start of a service process. With a database lock or `beforeCommand`, a test can stop a call between two SQL
- * statements or KV commands.
+ * statements or KV commands. `server` is that of `createTestDatabase`.
  */
-export async function startInProcess(): Promise<InProcess> {
-  const database = await createTestDatabase();
+export async function startInProcess(server?: DatabaseServer): Promise<InProcess> {
+  const database = await createTestDatabase(server);
   const kv = await startTestKv();
   const environment = {
     IDP_SECRET_KEY: SECRET_KEY,
