@@ -45,7 +45,7 @@ type Add = <T extends unknown[]>(
 function addCommands(program: Command, kind: Kind, add: Add): void {
   const noun = NOUNS[kind];
   const { table, previousIds, pendingDeletions } = KINDS[kind];
-  const needsAll = `Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${table}, forgotten_users and ${pendingDeletions}.`;
+  const needsAll = `Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${table}, forgotten_users, ${pendingDeletions} and link_changes.`;
   add(
     withRetries(program.command('check'))
       .description(
@@ -101,7 +101,7 @@ function addCommands(program: Command, kind: Kind, add: Add): void {
     withChange(program.command('remember'))
       .description(`Lets any registration link a forgotten ${noun} again. Cancels a pending deletion.`)
       .argument('<id>', 'the id at the identity provider', parseId),
-    `Needs a DATABASE_URL whose role may write the tables forgotten_users and ${pendingDeletions}. Exits with 1 if there is nothing to do.`,
+    `Needs a DATABASE_URL whose role may write the tables forgotten_users, ${pendingDeletions} and link_changes. Exits with 1 if there is nothing to do.`,
     (id: string, options: Parameters<typeof rememberOne>[2]) => rememberOne(kind, id, options),
   );
   const relink = withRetries(withChange(program.command('relink')))
@@ -125,7 +125,7 @@ function addCommands(program: Command, kind: Kind, add: Add): void {
     );
   add(
     relink,
-    `Needs KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${table}, ${previousIds} and forgotten_users. Exits with 1 if there are collisions or the run stopped early.`,
+    `Needs KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${table}, ${previousIds}, forgotten_users and link_changes. Exits with 1 if there are collisions or the run stopped early.`,
     (options: Parameters<typeof relinkLinks>[1]) => relinkLinks(kind, options),
   );
 }
@@ -193,7 +193,7 @@ export function createLinksProgram(kind: Kind): Command {
         )
         .requiredOption('--map <file>', 'CSV file with a line organization,id for each organization')
         .option('--dry-run', 'only counts'),
-      'Needs a DATABASE_URL whose role may write the tables tenants and forgotten_users. Exits with 1 if an organization could not be adopted or the run stopped early.',
+      'Needs a DATABASE_URL whose role may write the tables tenants, forgotten_users and link_changes. Exits with 1 if an organization could not be adopted or the run stopped early.',
       adoptTenants,
     );
   addCommands(program, kind, add);
