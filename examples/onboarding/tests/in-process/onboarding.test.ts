@@ -4,13 +4,10 @@ import { NextRequest } from 'next/server';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { signVerdict, VERDICT } from '#lib/idp/verdict';
 import type { HandleRow } from '#lib/tables/outbox';
-import { startProgram } from '../harness/commands';
 import { createTestDatabase } from '../harness/dependencies/database';
 import { cacheKey } from '../harness/dependencies/kv';
 import { lockInserts, lockRow } from '../harness/dependencies/row-lock';
 import { importAsProcess, startInProcess } from '../harness/in-process';
-import { countOutcomes } from '../harness/outcomes';
-import { stubProvider } from '../harness/provider-stub';
 import { HOOK, signatureHeaders, userCreated } from '../harness/requests';
 
 const { onboardUser } = vi.hoisted(() => ({ onboardUser: vi.fn<HandleRow>() }));
@@ -34,10 +31,7 @@ const loadRoutes = () =>
     log: (await import('#lib/base/log')).log,
   }));
 const routes = await loadRoutes();
-const { backfill, closeDatabase } = await importAsProcess(async () => ({
-  ...(await import('#lib/operator/backfill')),
-  ...(await import('#lib/storage/database')),
-}));
+const { closeDatabase } = await importAsProcess(() => import('#lib/storage/database'));
 
 async function send(route: typeof routes.me, init: ConstructorParameters<typeof NextRequest>[1] = {}) {
   const response = await route(new NextRequest(`http://localhost${HOOK}`, init), {
@@ -112,18 +106,6 @@ test('50 first requests, 10 deliveries and 10 register calls for a user in three
   await barrier.release();
   for (const { status } of await Promise.all(calls)) expect([200, 201]).toContain(status);
   expect(await counts()).toEqual({ users: 2, owners: 2, workspaces: 2, outbox: 2 });
-});
-
-test('A repeated backfill of 500 users creates one workspace and one outbox row for each user', async () => {
-  const provider = stubProvider();
-  provider.entries.user = Array.from({ length: 500 }, (_, index) => ({
-    id: `user_${index}`,
-    createdAt: index,
-  }));
-  for (const outcome of ['linked', 'already linked'])
-    expect(await countOutcomes(backfill({ retryOptions: { seconds: 5 } }))).toEqual({ [outcome]: 500 });
-  provider.restore();
-  expect(await counts()).toEqual({ users: 500, owners: 500, workspaces: 500, outbox: 500 });
 });
 
 test.each(['P0001', '23505'])(
@@ -207,20 +189,4 @@ test('A row is given up 23 hours after its first attempt, logged as an error onc
   onboardUser.mockResolvedValue();
   await pool.query(QUEUE_AGAIN);
   expect(await work()).toMatchObject({ body: { handled: 30 } });
-});
-
-test('The row of a killed process is handled again after its pause', async () => {
-  await link(1);
-  const program = `import { handleDueRows } from '#lib/tables/outbox';
-    await handleDueRows(() => { console.log('taken'); return new Promise(() => undefined); });`;
-  const args = ['--import', 'tsx', '--input-type=module', '--eval', program];
-  const { child, written, exited } = startProgram(process.execPath, args, {
-    DATABASE_URL: process.env['DATABASE_URL'] ?? '',
-  });
-  await expect.poll(() => written.stdout).toBe('taken\n');
-  child.kill('SIGKILL');
-  expect(await exited).toBe('SIGKILL');
-  expect(await work()).toMatchObject({ body: { handled: 0 } });
-  expect(await skipPauses()).toEqual([{ attempts: 1, minutes: 1 }]);
-  expect(await work()).toMatchObject({ body: { handled: 1 } });
 });

@@ -1,8 +1,5 @@
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { z } from 'zod';
-import { BUILD_FOLDER } from './build';
-import { bearer, cookie, me, type ParsedResponse, send, tokenFor } from './requests';
+import { bearer, me, type ParsedResponse, send, tokenFor } from './requests';
 import type { TestService, TestServiceOptions } from './service';
 
 export const API = '/projects/v1/projects';
@@ -51,32 +48,3 @@ export const createProject = async (
   name = 'A project',
   organization?: string,
 ) => Created.parse((await request(service, user, 'POST', API, { name }, organization)).body).id;
-
-const Manifest = z.object({ node: z.record(z.string(), z.object({ exportedName: z.string() })) });
-
-/** Calls a server action with the request that the Next.js client sends in a browser. */
-export function callAction({ url }: TestService, name: string, input: unknown, token?: string) {
-  const file = path.join(BUILD_FOLDER, 'server/server-reference-manifest.json');
-  const { node } = Manifest.parse(JSON.parse(readFileSync(file, 'utf8')));
-  const [id = ''] = Object.entries(node).find(([, { exportedName }]) => exportedName === name) ?? [];
-  return send(`${url}/projects`, {
-    method: 'POST',
-    headers: {
-      origin: url,
-      'next-action': id,
-      'content-type': 'text/plain;charset=UTF-8',
-      ...(token === undefined ? {} : cookie(token)),
-    },
-    body: JSON.stringify([null, input]),
-  });
-}
-
-/** Requests a page as the Next.js client does. Without a session token, the request has no session. */
-export const openPage = ({ url }: TestService, page: string, token?: string) =>
-  send(`${url}${page}`, {
-    headers: {
-      accept: 'text/html',
-      'sec-fetch-dest': 'empty',
-      ...(token === undefined ? {} : cookie(token)),
-    },
-  });

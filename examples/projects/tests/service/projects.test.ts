@@ -1,15 +1,6 @@
 import { expect, test } from 'vitest';
 import { runCommand } from '../harness/commands';
-import {
-  API,
-  callAction,
-  createProject,
-  memberToken,
-  openPage,
-  projectsOptions,
-  request,
-  userIdOf,
-} from '../harness/projects';
+import { API, createProject, memberToken, projectsOptions, request, userIdOf } from '../harness/projects';
 import { bearer, deliver, send } from '../harness/requests';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';
@@ -94,41 +85,6 @@ test('A missing or invalid name gets a 400, a request without a session a 401, w
   const headers = bearer(memberToken(service, 'user_ada'));
   expect(await send(`${service.url}${API}`, { headers })).toMatchObject({ status: 403 });
   expect(await send(`${service.url}/projects/v1/limits`)).toMatchObject({ status: 200 });
-});
-
-test('The page of a project is a 404 for a user without a membership or in another organization, and redirects to the sign-in page without a session', async () => {
-  const id = await createProject(service, 'user_ada', 'Apollo');
-  const open = (token?: string) => openPage(service, `/projects/${id}`, token);
-  const strangers = [
-    await open(memberToken(service, 'user_eve', 'org_acme')),
-    await open(memberToken(service, 'user_ada', 'org_other')),
-    await open(memberToken(service, 'user_ada')),
-  ];
-  const visitor = await open();
-  expect(await open(memberToken(service, 'user_ada', 'org_acme'))).toMatchObject({
-    status: 200,
-    body: expect.stringContaining('Apollo'),
-  });
-  expect(strangers.map(({ status }) => status)).toEqual([404, 404, 404]);
-  expect(visitor.status).toBe(307);
-  expect(visitor.headers.get('location')).toBe(`/sign-in?redirect_url=%2Fprojects%2F${id}`);
-  for (const { body } of [...strangers, visitor]) expect(body).not.toContain('Apollo');
-});
-
-test('A server action runs for an owner, returns a 403 to a member and without an active organization, a 404 to a stranger, and redirects without a session', async () => {
-  const id = await createProject(service, 'user_ada', 'Apollo');
-  await userIdOf(service, 'user_bob');
-  await ada('POST', `/${id}/members`, { user: 'user_bob' });
-  const rename = (name: string, user: string, organization?: string) =>
-    callAction(service, 'renameProject', { projectId: id, name }, memberToken(service, user, organization));
-  expect((await rename('Artemis', 'user_ada', 'org_acme')).body).toContain('"ok":true');
-  expect((await rename('Ours', 'user_bob', 'org_acme')).body).toContain('"ok":false,"status":403');
-  expect((await rename('Ours', 'user_ada')).body).toContain('"ok":false,"status":403');
-  expect((await rename('Mine', 'user_eve', 'org_acme')).body).toContain('"ok":false,"status":404');
-  expect((await rename('Mine', 'user_ada', 'org_other')).body).toContain('"ok":false,"status":404');
-  const { headers } = await callAction(service, 'renameProject', { projectId: id, name: 'Mine' });
-  expect(headers.get('x-action-redirect')).toBe('/sign-in?redirect_url=%2Fprojects;push');
-  expect(await ada('GET', `/${id}`)).toMatchObject({ body: { name: 'Artemis' } });
 });
 
 test('The requests of a deleted organization get a 403, and `tenants due` deletes its projects with their members and notes, and no others', async () => {
