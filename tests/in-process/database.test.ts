@@ -119,15 +119,3 @@ test('At most ten database connections are open at the same time', async () => {
   release();
   await Promise.all(connections);
 });
-
-test('withConstraintErrors() turns the violation of an exclusion constraint into an HttpError with the status 409', async () => {
-  await database.pool.query(`CREATE TABLE bookings (slots int4range, EXCLUDE USING gist (slots WITH &&));
-    GRANT ALL ON bookings TO PUBLIC`);
-  const { database: client } = await import('#lib/storage/database');
-  const { withConstraintErrors } = await import('#lib/storage/constraint-error');
-  const book = (slots: string) =>
-    withConstraintErrors(client().$executeRaw`INSERT INTO bookings VALUES (${slots}::int4range)`);
-  expect(await book('[1,3)')).toBe(1);
-  await expect(book('[2,4)')).rejects.toMatchObject({ name: 'HttpError', status: 409 });
-  expect(await book('[3,4)')).toBe(1);
-});

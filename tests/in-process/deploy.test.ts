@@ -89,24 +89,6 @@ test('Concurrent deployments apply each migration once, and all succeed', async 
   expect(await rowsOf()).toHaveLength(2);
 });
 
-test('A deployment waits for the advisory lock of Prisma', async () => {
-  const prisma = await database.pool.connect();
-  onTestFinished(() => prisma.release(true));
-  await prisma.query('SELECT pg_advisory_lock(72707369)');
-  const folder = newMigrations({ '1_table': 'CREATE TABLE note (id INT)' });
-  let ended = false;
-  const deployment = deployMigrations(url, folder).finally(() => {
-    ended = true;
-  });
-  const ofThisDatabase = 'database = (SELECT oid FROM pg_database WHERE datname = current_database())';
-  const waiting = async () =>
-    (await query(`SELECT FROM pg_locks WHERE NOT granted AND ${ofThisDatabase}`)).length === 1;
-  await expect.poll(waiting).toBe(true);
-  expect(ended).toBe(false);
-  await prisma.query('SELECT pg_advisory_unlock(72707369)');
-  expect(await deployment).toEqual(['1_table']);
-});
-
 test('A deployment that cannot get the lock names the session that holds it', async () => {
   const prisma = await database.pool.connect();
   onTestFinished(() => prisma.release(true));

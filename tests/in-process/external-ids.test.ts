@@ -76,10 +76,8 @@ afterEach(async () => {
   await database.pool.query('TRUNCATE users, tenants, pending_tenant_deletions, forgotten_users CASCADE');
 });
 
-const waits: number[] = [];
 const retryOptions = {
   seconds: 100_000,
-  onWait: (_reason: string, seconds: number) => waits.push(seconds),
   sleep: async () => undefined,
 };
 const adoptUsers = () =>
@@ -142,15 +140,6 @@ test('The adopt command links unlinked users to the UUID in their external_id, n
     expect(adoption.stderr.trimEnd().split('\n').sort()).toEqual(problems.toSorted());
     expect(await rows()).toEqual(after);
   }
-});
-
-test('A rate limit skips no user of an adoption', async () => {
-  const expected = Object.fromEntries(ids(600).map((id) => [id, randomUUID()]));
-  for (const [id, externalId] of Object.entries(expected)) signUp(id, externalId);
-  isLimited = true;
-  expect(await adoptUsers()).toEqual({ adopted: 600 });
-  expect(waits).toContain(7);
-  expect(await rows()).toEqual(expected);
 });
 
 test('The adopt command links organizations without a tenant to the ids of the map, also forgotten ones, and names each line that it leaves out for a reason', async () => {

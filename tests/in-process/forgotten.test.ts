@@ -88,13 +88,6 @@ test('A webhook, a register call, a guard with an older token and a backfill lin
   }
 });
 
-test('A webhook delivery for a forgotten user runs four statements', async () => {
-  await one.forget('user_unknown');
-  database.takeStatements();
-  await one.deliver('user_unknown');
-  expect(database.takeVerbs()).toEqual(['SELECT', 'INSERT', 'SELECT', 'SELECT']);
-});
-
 test('A token links a forgotten user if the token was issued more than 5 s after the deletion, and later calls find the row', async () => {
   await one.forget('user_back');
   const { rows } = await database.pool.query(

@@ -7,8 +7,8 @@ import { DISK_FULL, importAsProcess, startInProcess } from '../harness/in-proces
 
 const { database, kv } = await startInProcess();
 
-/** A UUID v7 that no row has. */
-const OTHER_ID = '019a0000-0000-7000-8000-000000000000';
+/** A UUID that no row has. It is no UUID v7, as the id of an imported user. */
+const OTHER_ID = '5f0c9a7e-1b2d-4c3e-8f90-a1b2c3d4e5f6';
 
 /** Loads the modules of the service again, as a separate process would. */
 const loadProcess = () =>
@@ -124,6 +124,11 @@ describe.each(['user', 'tenant'] as const)('The lookup of a %s', (kind) => {
     await database.pool.query('DROP FUNCTION fail CASCADE');
     expect([commands(), await cached('failed')]).toEqual([['GET'], null]);
   });
+});
+
+test('A cached value that is not text is a miss', async () => {
+  vi.spyOn(kv.engine, 'call').mockResolvedValueOnce({ a: 1 });
+  expect(await service.resolveId('user', 'user_shaped', undefined)).toMatchObject({ cache: 'miss' });
 });
 
 test('A cached value of the wrong Redis type is a miss, and does not count as a failure of the cache', async () => {

@@ -11,7 +11,6 @@ import {
 const { database } = await startInProcess();
 const {
   findLink,
-  findLinks,
   linkMany,
   registerByIdentityProviderUserId: register,
 } = await importAsProcess(async () => ({
@@ -33,14 +32,6 @@ test('The link of many users takes one statement to find the unlinked users, and
   expect((await linkMany(['user_a', 'user_b', 'user_c'])).size).toBe(0);
   expect(database.takeVerbs()).toEqual(['SELECT']);
   expect(await database.users('user__')).toEqual(['user_a', 'user_b', 'user_c']);
-});
-
-test('A lookup of many users reads only the rows of these users', async () => {
-  const registration = await register('user_j');
-  await register('user_k');
-  expect([...(await findLinks('user', ['user_j', 'user_without_link']))]).toEqual([
-    ['user_j', { state: 'linked', id: registration.id }],
-  ]);
 });
 
 test('A user that another transaction links first is not among the new links', async () => {

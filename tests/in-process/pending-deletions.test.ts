@@ -1,4 +1,4 @@
-import { afterAll, afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { KINDS } from '#lib/ids/kinds';
 import { waitUntil } from '../../dev/system/processes';
 import { safeMessage } from '../../lib/base/errors';
@@ -157,33 +157,6 @@ describe.each([
     }
   });
 
-  test('If another table refers to the row or the DELETE fails, a run leaves the deletion pending and forgets the others', async () => {
-    const internalId = await linkAndDelete('id_1_referenced');
-    await linkAndDelete('id_2_failing');
-    await linkAndDelete('id_3');
-    await pool.query(`
-    CREATE TABLE invoices (id uuid REFERENCES ${table} (id));
-    CREATE FUNCTION fail_deletion() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-      IF OLD.${column} = 'id_2_failing' THEN RAISE EXCEPTION 'failed by a test'; END IF;
-      RETURN OLD;
-    END $$;
-    CREATE TRIGGER fail_deletion BEFORE DELETE ON ${table} FOR EACH ROW EXECUTE FUNCTION fail_deletion()`);
-    onTestFinished(async () => {
-      await pool.query('DROP TABLE invoices; DROP FUNCTION fail_deletion CASCADE');
-    });
-    await pool.query('INSERT INTO invoices VALUES ($1)', [internalId]);
-    expect(await run()).toEqual({
-      id_1_referenced:
-        'failed: Nothing was deleted, because rows of the table invoices need the row (docs/users.md, "Forget a user").',
-      id_2_failing: 'failed: The database rejected the statement (P0001)',
-      id_3: 'forgotten',
-    });
-    expect(await pending()).toEqual(['id_1_referenced', 'id_2_failing']);
-    await pool.query(`DELETE FROM invoices; DROP TRIGGER fail_deletion ON ${table}`);
-    expect(await run()).toEqual({ id_1_referenced: 'forgotten', id_2_failing: 'forgotten' });
-    expect(await pending()).toEqual([]);
-  });
-
   test('The next run completes a deletion if the cache has failed before or after the row is deleted', async () => {
     await linkAndDelete('id_cached');
     await kv.proxy.treat('refuse');
@@ -301,18 +274,4 @@ describe.each([
     expect(await run()).toEqual({ user_back: 'restored' });
     expect(await idsOf('user_back')).toHaveLength(1);
   });
-});
-
-test('An organization.deleted event for a previous id blocks this id, but not the present id of the tenant or its cached id', async () => {
-  const { id = '' } = (await service.register('tenant', 'org_present')) ?? {};
-  await pool.query(
-    `INSERT INTO previous_tenant_ids VALUES ('org_previous', $1, 'org_present', 'run', '2099-01-01Z')`,
-    [id],
-  );
-  for (const each of ['org_present', 'org_previous']) await kv.cacheId(each, id, 'tenant');
-  await deliver('organization.deleted', 'org_previous');
-  const found = await service.findLinks('tenant', ['org_present', 'org_previous']);
-  expect([found.get('org_present')?.id, found.get('org_previous')?.state]).toEqual([id, 'forgotten']);
-  expect(await kv.cachedId('org_present', 'tenant')).toBe(id);
-  expect(await kv.cachedId('org_previous', 'tenant')).not.toBe(id);
 });

@@ -167,29 +167,3 @@ test('A registration rejects if a trigger skips its INSERT, and succeeds after t
   await database.pool.query('DROP TRIGGER skip_insert ON users; DROP FUNCTION skip_insert');
   expect(await register('user_vanished')).toMatchObject({ created: true });
 });
-
-test('Concurrent registrations succeed in a database whose default isolation level is REPEATABLE READ', async () => {
-  await database.alter(`SET default_transaction_isolation = 'repeatable read'`);
-  await (await import('#lib/storage/database')).closeDatabase();
-  const [register, registerElsewhere] = [await loadRegister(), await loadRegister()];
-  const row = await lockRow(database, 'user_isolated');
-  const calls = [register('user_isolated'), registerElsewhere('user_isolated')];
-  expect(await row.waiting(2)).toBe(true);
-  // After the commit, each waiting insert fails with a serialization failure, because its snapshot is older than the commit. The
-  // service then retries the registration.
-  await row.commit();
-  const [id] = await database.idsOf('user_isolated');
-  const existing = { state: 'linked', id, created: false };
-  expect(await Promise.all(calls)).toEqual([existing, existing]);
-});
-
-test('A registration that waits for the start of a suspended database succeeds', async () => {
-  const register = await loadRegister();
-  await (await import('#lib/storage/database')).closeDatabase();
-  const { connections } = database.proxy;
-  await database.proxy.treat('hold');
-  const call = register('user_waking');
-  await expect.poll(() => database.proxy.connections).toBeGreaterThan(connections);
-  await database.proxy.treat('forward');
-  expect(await call).toMatchObject({ created: true });
-});

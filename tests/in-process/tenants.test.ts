@@ -100,21 +100,6 @@ test('Of 100 first requests of 10 members in two processes during moves of their
     expect([...ids, null]).toContain(await kv.cachedId(id, 'tenant'));
 });
 
-test('A forgotten user gets a 401, also in an organization with a cached tenant, and creates no tenant', async () => {
-  await visit('user_forgotten', 'org_known');
-  await one.forget('user', 'user_forgotten', 30, { by: 'me' }, async () => undefined);
-  for (const organization of ['org_known', 'org_of_forgotten'])
-    expect(await visit('user_forgotten', organization)).toMatchObject({ status: 401 });
-  expect(await idsOf('org_of_forgotten')).toEqual([]);
-});
-
-test('Without the database, requests of a known tenant succeed, and those of a new one get a 500', async () => {
-  const known = await visit('user_first', 'org_of_outage');
-  await database.proxy.treat('refuse');
-  expect(await visit('user_first', 'org_of_outage')).toEqual(known);
-  expect(await visit('user_first', 'org_of_outage_new')).toMatchObject({ status: 500 });
-});
-
 test('After an organization is forgotten and adopts an existing id, every request of two processes gets this id, also if a lookup of the forgotten tenant is still in flight', async () => {
   const [fresh] = await visitAll('org_swapped');
   await kv.engine.call('DEL', cacheKey('org_swapped', 'tenant'));
@@ -203,23 +188,6 @@ test('A lookup of a tenant does not wait for the deletion of its organization', 
   } finally {
     client.release(true);
   }
-});
-
-test('A tenant moves to a forgotten organization, whose own tenant was unwanted', async () => {
-  const [tenantId] = await visitAll('org_before');
-  await visitAll('org_unwanted');
-  await one.forget('tenant', 'org_unwanted', 30, { by: 'me' }, async () => undefined);
-  expect(await move('org_before', 'org_unwanted')).toBe('moved');
-  expect(await visitAll('org_unwanted')).toEqual([tenantId]);
-});
-
-test('A previous id of an organization leads to the same tenant until it expires, and then to a 403', async () => {
-  const [tenantId] = await visitAll('org_old');
-  expect(await move('org_old', 'org_new')).toBe('moved');
-  for (const id of ['org_old', 'org_new']) expect(await visitAll(id)).toEqual([tenantId]);
-  await pool.query('UPDATE previous_tenant_ids SET expires_at = now()');
-  await one.uncache('tenant', ['org_old']);
-  expect([await visitAll('org_old'), await visitAll('org_new')]).toEqual([[403], [tenantId]]);
 });
 
 test('An organization whose id is the text of a forgotten user id gets a tenant, and the reverse', async () => {

@@ -1,8 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
-import { startStubServer } from '../harness/dependencies/stub-server';
-import { me, send, tokenFor } from '../harness/requests';
+import { me, tokenFor } from '../harness/requests';
 import { startTestService } from '../harness/service';
-import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
+import { stopAfterAll } from '../vitest/stop-after-all';
 
 // tests/unit/kv.test.ts checks which responses of the cache are failures.
 
@@ -13,13 +12,11 @@ const cacheOf = async (id: string) =>
   (await me(service.url, tokenFor(service.idp, id))).headers
     .get('server-timing')
     ?.match(/cache;desc=(\w+)/)?.[1];
-const ready = async () => (await send(`${service.url}/health/ready`)).body;
 
 /** Sends requests until the circuit breaker closes and the cache is used again. */
 const recovers = () => expect.poll(() => cacheOf('user_probe')).toBe('hit');
 
 afterEach(async () => {
-  service.kv.proxy.setTarget(service.kv.address);
   await service.kv.proxy.treat('forward');
   await recovers();
 });
@@ -54,20 +51,3 @@ test.each([
     await expect.poll(() => count('cache in use again') - before.back).toBe(1);
   },
 );
-
-test('While the cache fails, the service is ready and reports "degraded"', async () => {
-  await service.kv.proxy.treat('refuse');
-  await expect.poll(ready).toEqual({ status: 'degraded' });
-  await service.kv.proxy.treat('forward');
-  await expect.poll(ready).toEqual({ status: 'ok' });
-});
-
-test('A response of the cache whose result is not a string counts as a miss', async () => {
-  const store = stopAfterTest(
-    await startStubServer((_request, response) => {
-      response.writeHead(200, { 'content-type': 'application/json' }).end('[{"result":{"a":1}}]');
-    }),
-  );
-  service.kv.proxy.setTarget({ host: '127.0.0.1', port: store.port });
-  await expect.poll(() => cacheOf('user_shaped')).toBe('miss');
-});

@@ -104,15 +104,6 @@ test.each<[string, () => Promise<() => Promise<unknown>>]>([
   },
 );
 
-test('The provider delivers an event after the outage of the database in which the event occurred', async () => {
-  await database.proxy.treat('reset');
-  const event = idp.webhooks.send('user.created', { id: 'user_announced' });
-  await expect.poll(() => idp.store.deliveries.get(event.id)?.attempts[0]?.status).toBe(500);
-  await database.proxy.treat('forward');
-  expect((await idp.webhooks.settled(event.id)).status).toBe('delivered');
-  expect(await database.idsOf('user_announced')).toHaveLength(1);
-});
-
 test('While the database is read-only, users with a row are served, registrations of new users get a 500, and the process is not ready', async () => {
   await cache('user_read_caller');
   await deliver(url, userCreated('user_read_known'));

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bearer, REGISTER, register, send, tokenFor } from '../harness/requests';
+import { register, send, tokenFor } from '../harness/requests';
 import { sharedService } from '../vitest/shared-service';
 
 // tests/unit/body.test.ts checks which bodies are valid, and tests/service/openapi.test.ts each documented response.
@@ -18,30 +18,21 @@ test('The register route responds 200 to a caller that registers its own id, bec
   expect(await idsOf('user_self')).toEqual([Object(self.body).userId]);
 });
 
-test('The service returns and logs a valid request id from the caller, even for a percent-encoded path, and replaces an invalid request id', async () => {
-  const withId = (id: string) =>
-    send(service.url + REGISTER, { method: 'POST', headers: { 'x-request-id': id } });
-  expect((await withId('trace-1.a:b_C')).headers.get('x-request-id')).toBe('trace-1.a:b_C');
+test('A rejected request keeps a valid request id of the caller in the response and in the log', async () => {
   const encoded = await send(`${service.url}/auth/v1/registe%72`, {
     headers: { 'x-request-id': 'trace-2' },
   });
   expect(encoded.headers.get('x-request-id')).toBe('trace-2');
   const line = '"requestId":"trace-2","route":"none","status":404';
   await expect.poll(() => service.linesWith(line)).toHaveLength(1);
-  expect((await withId('with space')).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
 });
 
 test.each([
   ['white space at both ends', ' user '],
   ['255 characters of two UTF-16 units each', '😀'.repeat(255)],
-  ['the name of a property that all objects have', '__proto__'],
 ])('The database stores an id unchanged: %s', async (_what, identityProviderUserId) => {
   const { status, body } = await submit({ identityProviderUserId });
   expect(status).toBe(201);
   expect(body).toMatchObject({ identityProviderUserId });
   expect(await idsOf(identityProviderUserId)).toEqual([Object(body).userId]);
-});
-
-test('The register route responds 405 to GET', async () => {
-  expect((await send(service.url + REGISTER, { headers: bearer(token) })).status).toBe(405);
 });

@@ -33,14 +33,11 @@ const NOT_WELL_FORMED = 'identityProviderUserId must be well-formed Unicode with
 test.each<[what: string, body: string | Uint8Array<ArrayBuffer>, message: string]>([
   ['no body', '', NOT_JSON],
   ['not JSON', '{"identityProviderUserId": "user_x"', NOT_JSON],
-  ['not UTF-8', Uint8Array.of(0x22, 0xff, 0x22), NOT_JSON],
-  ['a string', '"user_x"', NO_OBJECT],
   ['null', 'null', NO_OBJECT],
   ['an array', '["user_x"]', NO_OBJECT],
   ['no id', '{}', NO_STRING],
   ['an id inside of __proto__', '{"__proto__":{"identityProviderUserId":"x"}}', NO_STRING],
   ['a number as id', '{"identityProviderUserId":1}', NO_STRING],
-  ['null as id', '{"identityProviderUserId":null}', NO_STRING],
   ['an empty id', '{"identityProviderUserId":""}', 'identityProviderUserId must not be empty'],
   [
     'an id of 256 characters',
@@ -48,7 +45,6 @@ test.each<[what: string, body: string | Uint8Array<ArrayBuffer>, message: string
     'identityProviderUserId must have at most 255 characters',
   ],
   ['an id with a NUL', String.raw`{"identityProviderUserId":"a\u0000b"}`, NOT_WELL_FORMED],
-  ['an id with half a surrogate pair', String.raw`{"identityProviderUserId":"a\ud800"}`, NOT_WELL_FORMED],
 ])(
   'An invalid body of the register route is a 400 that describes the error: %s',
   async (_what, body, message) => {
@@ -58,11 +54,7 @@ test.each<[what: string, body: string | Uint8Array<ArrayBuffer>, message: string
 
 test.each([
   ['white space at both ends', ' user '],
-  ['upper case', 'USER_new'],
-  ['characters outside ASCII', 'usér_😀_用户'],
-  ['255 characters', 'u'.repeat(255)],
   ['255 characters of two UTF-16 units each', '😀'.repeat(255)],
-  ['an SQL statement', "'; DROP TABLE users; --"],
   ['the name of a property that all objects have', '__proto__'],
 ])(
   'The register route reads an id unchanged and ignores other fields: %s',

@@ -61,20 +61,13 @@ test.each([
   [`bEARER   ${TOKEN}  `, TOKEN],
   [TOKEN, TOKEN],
   [`x${TOKEN}`, 'malformed'],
-  [`Bearer x${TOKEN}`, 'malformed'],
   [`Bearer ${TOKEN}!`, 'malformed'],
-  [`Bearer ${TOKEN}.c2ln`, 'malformed'],
-  ['Bearer eyJh..c2ln', 'malformed'],
   ['Bearer eyJh.eyJz.', 'malformed'],
   ['', 'malformed'],
   [`Bearer${TOKEN}`, 'malformed'],
-  [`Bearer x ${TOKEN}`, 'malformed'],
   [`Bearer ${TOKEN}==`, 'malformed'],
-  [`Bearer ${TOKEN} =`, 'malformed'],
   [`Bearer ${TOKEN} Bearer `, 'malformed'],
-  ['Bearer ..', 'malformed'],
   ['Bearer ak_0123456789abcdef', 'malformed'],
-  ['Bearer mt_0123456789abcdef', 'malformed'],
   ['Bearer oat_0123456789abcdef', 'opaque-token'],
   ['Basic YTpi', 'no-credential'],
   ['Digest  a b', 'no-credential'],
@@ -101,11 +94,9 @@ test.each([
 
 test.each([
   '',
-  `__sessions=${TOKEN}`,
   `x__session=${TOKEN}`,
   `__client_uat___session=${TOKEN}`,
   '__session=',
-  '__client_uat=1',
 ])('Cookies without a session token are not a credential: %j', (given) => {
   expect(extract({ cookie: given, 'sec-fetch-site': 'cross-site' })).toBe('no-credential');
 });

@@ -1,9 +1,9 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { databaseOptions } from '#lib/base/database-url';
-import { environment, environmentSchema, parseEnvironment, setEnvironment } from '#lib/base/env';
+import { environmentSchema, parseEnvironment } from '#lib/base/env';
 import { InvalidEnvironmentError } from '#lib/base/errors';
 import { BUILD_TIME_VALUES as complete } from '../harness/build';
 import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
@@ -59,18 +59,15 @@ test.each<[name: string, value: string | undefined, parsed: unknown]>([
   ['PUBLIC_ORIGIN', 'https://API.example:443/', 'https://api.example'],
   ['REGISTER_OWN_ID_ONLY', '1', '1'],
   ['USER_ID_CACHE_TTL_SECONDS', undefined, 600],
-  ['USER_ID_CACHE_TTL_SECONDS', '1', 1],
   ['USER_ID_CACHE_TTL_SECONDS', '999999', 999_999],
   ['FORGOTTEN_USERS_DAYS', undefined, 30],
   ['KEEP_ALIVE_SECONDS', undefined, 125],
   ['KEEP_ALIVE_SECONDS', '620', 620],
   ['FORGOTTEN_USERS_DAYS', '0', 0],
-  ['FORGOTTEN_USERS_DAYS', '999', 999],
   ...[
     'postgres://u:p@host/db',
     'postgresql://host/db',
     'postgresql://host/db?schema=public',
-    'postgresql://host/db?sslmode=verify-full&sslrootcert=system',
     'postgresql://host/db?sslcert=package.json',
     'postgresql://user@/db?host=/cloudsql/instance',
   ].map((url): [string, string, string] => ['DATABASE_URL', url, url]),
@@ -99,10 +96,8 @@ const INVALID: [name: string, problem: string, values: string[]][] = [
     [
       'pk_test_0123456789abcdef',
       'sk_test_short',
-      'abctest_sk_test_0123456789',
       'sk_test_0123456789☃',
       'sk_test_0123456789abcdef x',
-      '"sk_test_0123456789abcdef"',
     ],
   ],
   [
@@ -115,7 +110,6 @@ const INVALID: [name: string, problem: string, values: string[]][] = [
     'must be a publishable key (pk_test_… or pk_live_…)',
     [
       'pk_test_',
-      'pk_test_???',
       `${publishableKey('clerk.example$')}!`,
       ...['no-dollar.example', 'clerk.example$ ', '/clerk.example$'].map((text) => publishableKey(text)),
       publishableKey('clerk.example$', 'xpk_test_'),
@@ -127,10 +121,8 @@ const INVALID: [name: string, problem: string, values: string[]][] = [
     [
       secretOf(23),
       secretOf(65),
-      `${secretOf(32)} ${secretOf(8)}`,
       ',,,',
       secretOf(32).slice(0, -1),
-      `${secretOf(32)}!`,
       `!${secretOf(32)}`,
       `${secretOf(33)}!!!!`,
       ...['whsec_!!!!', 'AAAAwhsec_'].map((prefix) => secretOf(33).replace('whsec_', prefix)),
@@ -159,11 +151,9 @@ const INVALID: [name: string, problem: string, values: string[]][] = [
     'PUBLIC_ORIGIN',
     'must be an origin, such as https://app.example.com',
     [
-      'api.example',
       '//api.example',
       'https://u:p@api.example',
       'https://api.example/mcp',
-      'https://api.example?',
       'https://api.example/#',
       'https://a.example https://b.example',
       'https://a"b.example',
@@ -223,17 +213,6 @@ test.each(
   expect(problemsOf({ [name]: value })).toBe(`Invalid environment variables:\n  - ${name} ${problem}`);
 });
 
-test('The variables are parsed once for a process, unless a test resets them', () => {
-  for (const [name, value] of Object.entries(complete)) vi.stubEnv(name, value);
-  setEnvironment(undefined);
-  const first = environment();
-  expect(environment()).toBe(first);
-  setEnvironment(undefined);
-  expect(environment()).not.toBe(first);
-  setEnvironment(undefined);
-  vi.unstubAllEnvs();
-});
-
 test('One error lists every missing variable', () => {
   const problems = Object.keys(complete).map((name) => `${name} is missing`);
   expect(() => parseEnvironment({ IDP_SECRET_KEY: '', DATABASE_URL: '  ' })).toThrow(
@@ -254,7 +233,6 @@ const privateDer = (type: 'pkcs8' | 'pkcs1') => privateKey.export({ type, format
 test.each([
   ['a PEM', key],
   ['a PEM with \\r\\n for its line breaks', key.replaceAll('\n', '\\r\\n')],
-  ['a PEM with Windows line breaks', key.replaceAll('\n', '\r\n')],
   ['a PEM in single quotes', `'${key.trim()}'`],
   ['a PEM in double quotes with \\n for its line breaks', JSON.stringify(key)],
   ['a PEM with spaces for its line breaks', key.trim().replaceAll('\n', ' ')],
@@ -278,19 +256,12 @@ test.each([
   ['a certificate signing request', 'is a certificate', '-----BEGIN CERTIFICATE REQUEST-----'],
   ['an RSA key of 1,024 bits', NOT_RSA_2048, pem(generateKeyPairSync('rsa', { modulusLength: 1024 }))],
   [
-    'an RSA key with the exponent 3',
-    NOT_RSA_2048,
-    pem(generateKeyPairSync('rsa', { modulusLength: 2048, publicExponent: 3 })),
-  ],
-  [
     'an RSA-PSS key',
     NOT_RSA_2048,
     pem(generateKeyPairSync('rsa-pss', { modulusLength: 2048, publicExponent: 65537 })),
   ],
   ['a PEM after other text', NOT_PEM, `IDP_JWT_KEY=${key}`],
-  ['a PEM before other text', NOT_PEM, `${key}#end`],
   ['a PEM between a double quote and a single quote', NOT_PEM, `"${key}'`],
-  ['half a key', NOT_PEM, key.slice(0, 200)],
   ['the URL of a JSON Web Key Set', NOT_PEM, 'https://clerk.example/.well-known/jwks.json'],
 ])(
   'If IDP_JWT_KEY is %s, the error states only what is wrong and how to set the variable',
