@@ -1,4 +1,3 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { generateSigningKeyPem } from 'clerk-emulator';
 import { afterAll, afterEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
@@ -89,7 +88,6 @@ const elsewhere = stopAfterAll(
   await startProvider({ secretKey: OTHER_KEY, signingKeyPem: generateSigningKeyPem() }),
 );
 const ofElsewhere = { IDP_SECRET_KEY: OTHER_KEY, CLERK_API_URL: elsewhere.url };
-const otherJwtKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey;
 
 /** Starts a KV store that replies with the result of `respond` to each command whose name matches. */
 async function storeWhere(commands: RegExp, respond: () => unknown): Promise<Variables> {
@@ -197,20 +195,6 @@ test('The doctor command finds no problem in a valid environment, exits with 0 a
   expect(await service.kv.engine.call('GET', keys[0] ?? '')).toBeNull();
 });
 
-test('The doctor command lists every missing variable, skips the checks that need it, and exits with 1', async () => {
-  const unset = Object.fromEntries(Object.keys(valid).map((name) => [name, '']));
-  const { exit, checks } = await runDoctor(unset);
-  expect(exit).toBe(1);
-  expect(problemsIn(checks)).toEqual(
-    matching(
-      ['IDP_SECRET_KEY', 'IDP_PUBLISHABLE_KEY', 'IDP_WEBHOOK_SIGNING_SECRET', 'DATABASE_URL']
-        .concat(['KV_REST_API_URL', 'KV_REST_API_TOKEN'])
-        .map((name) => ['failure', 'variables', `${name} is missing`]),
-    ),
-  );
-  expect(checks.filter(({ status }) => status === 'ok')).toEqual([]);
-});
-
 const notMigrated = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });
 afterAll(() => notMigrated.drop());
 
@@ -227,11 +211,6 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
       ['failure', 'both keys', 'belong to different instances'],
       ['failure', 'JWT key', 'not a key of the instance'],
     ],
-  ],
-  [
-    'the JWT key belongs to another instance',
-    { IDP_JWT_KEY: otherJwtKey.export({ type: 'spki', format: 'pem' }).toString() },
-    [['failure', 'JWT key', 'not a key of the instance']],
   ],
   [
     'provider, database, cache and service are not running',
@@ -262,16 +241,6 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
     html.url,
   ],
   [
-    'the password is wrong',
-    databaseUrl({ password: 'hidden' }),
-    [['failure', 'database', 'rejects the role or its password (28P01)']],
-  ],
-  [
-    'the database does not exist',
-    databaseUrl({ pathname: '/nowhere' }),
-    [['failure', 'database', 'the database does not exist (3D000)']],
-  ],
-  [
     'no migration is applied',
     await roleOn(notMigrated, ''),
     [
@@ -296,11 +265,6 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
     'the role may not read the table of applied migrations',
     await roleOn(database, 'GRANT SELECT, INSERT ON users, tenants TO $role'),
     [['warning', 'migrations', 'the role may not read _prisma_migrations']],
-  ],
-  [
-    'the role may not insert',
-    await roleOn(database, `${USUAL_RIGHTS}; REVOKE INSERT ON users FROM $role`),
-    [['failure', 'registration', 'the role may not link users or tenants (42501)']],
   ],
   [
     'the role may not insert tenants',
@@ -406,11 +370,9 @@ test('Without --json, the doctor command prints a line for each check, and the r
 });
 
 test.each([
-  ['--fast', "unknown option '--fast'"],
   ['--url=http://app.example.com', 'Invalid --url: use an https:// URL'],
   ['--url=https://me:hidden@app.example.com', 'use an origin only'],
   ['--url=https://app.example.com/users', 'use an origin only'],
-  ['--url=app.example.com', 'Invalid --url: use an https:// URL'],
 ])(
   'The doctor command exits with 2 for the invalid option %s and does not print a password',
   async (option, words) => {

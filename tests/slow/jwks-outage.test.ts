@@ -40,13 +40,3 @@ test.each([
     expect([home.status, webhook.status]).toEqual([200, 200]);
   },
 );
-
-test('The log has one warning, and the reason of each 503 of a route', () => {
-  const [warning, ...others] = service.linesWith('"credential not verified"');
-  expect(warning).toMatch(/"reason":"(?:jwk-[a-z-]+|unexpected-error)"|"TimeoutError"/);
-  expect(others).toEqual([]);
-  const lines = service.linesWith('GET /users/v1/me');
-  expect(lines).toHaveLength(4);
-  for (const line of lines)
-    expect(line).toMatch(/"status":503.*"reason":"(?:jwk-[a-z-]+|unexpected-error|not-verified)"/);
-});

@@ -79,20 +79,4 @@ describe.each(['test', 'live'] as const)('with %s keys', async (keys) => {
     expect(backendApi.calls.at(-1)).toBe('GET /v1/clients/handshake_payload?nonce=nonce_x');
     expect(headers.get('location')).toMatch(SIGN_IN);
   });
-
-  test.each([
-    ['does not respond', 'gets the error page', 503],
-    ['closes the connection', 'is signed out', 200],
-    ['responds with status 500', 'is signed out', 200],
-  ])(
-    'If the Backend API %s, a visitor with a handshake nonce and an expired session token %s',
-    async (failure, _effect, expected) => {
-      backendApi.handler = (request, response) => {
-        if (failure === 'closes the connection') request.socket.destroy();
-        if (failure === 'responds with status 500') response.writeHead(500).end();
-      };
-      const { status, headers } = await visit(`${withStub.url}/?__clerk_handshake_nonce=nonce_x`, expired());
-      expect({ status, location: headers.get('location') }).toEqual({ status: expected, location: null });
-    },
-  );
 });

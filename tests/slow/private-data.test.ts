@@ -185,37 +185,8 @@ describe('After three rounds of hostile traffic (with all dependencies, without 
   test('The log line of a request has only known fields, and its level is error exactly if the status is at least 500', () => {
     const lines = service.linesWith('"msg":"request"').map((line) => Line.parse(JSON.parse(line)));
     expect(lines.length).toBeGreaterThan(60);
-    const outcomes = new Set(
-      lines.flatMap(({ status, cache, caller, registered, eventType, messageId, error, ...more }) => [
-        String(status),
-        `impersonated ${more.impersonated}`,
-        `cache ${cache}`,
-        `caller ${caller}`,
-        `registered ${registered}`,
-        `event ${eventType} of ${messageId}`,
-        `error ${error !== undefined}`,
-      ]),
-    );
-    for (const outcome of [
-      '200',
-      '400',
-      '401',
-      '404',
-      '413',
-      '500',
-      'cache hit',
-      'cache miss',
-      'cache bypass',
-      'caller created',
-      'caller existing',
-      'registered created',
-      'registered existing',
-      'impersonated true',
-      `event user.created of ${MESSAGE_ID}`,
-      'error true',
-    ]) {
-      expect(outcomes).toContain(outcome);
-    }
+    const statuses = new Set(lines.map(({ status }) => status));
+    for (const status of [200, 400, 401, 404, 413, 500]) expect(statuses).toContain(status);
     expect(lines.filter(({ status, level }) => (level === 'error') !== status >= 500)).toEqual([]);
   });
 
@@ -229,36 +200,9 @@ describe('After three rounds of hostile traffic (with all dependencies, without 
       'identity_link.webhook.last_verified.age',
       'identity_link.webhooks',
     ]);
-    const steps = () =>
-      receiver
-        .spans()
-        .map(
-          ({ name, attributes: { 'identity_link.outcome': outcome, 'http.status_code': status } }) =>
-            `${name} ${outcome ?? status}`,
-        );
-    await expect
-      .poll(steps)
-      .toEqual(
-        expect.arrayContaining([
-          'cache read hit',
-          'cache read miss',
-          'cache read error',
-          'cache write stored',
-          'guard passed',
-          'guard rejected',
-          'guard failed',
-          'register created',
-          'register existing',
-          'register failed',
-          'verify webhook verified',
-          'verify webhook rejected',
-          `GET ${ME} 200`,
-          `GET ${ME} 401`,
-          `GET ${ME} 500`,
-          `POST ${HOOK} 200`,
-          `POST ${HOOK} 400`,
-        ]),
-      );
+    const names = ['cache read', 'cache write', 'guard', 'register', 'verify webhook'];
+    const spans = () => receiver.spans().map(({ name }) => name);
+    await expect.poll(spans).toEqual(expect.arrayContaining([...names, `GET ${ME}`, `POST ${HOOK}`]));
     const [userId = ''] = await service.database.idsOf(MARKS.identityProviderUserId);
     const exported = receiver.received();
     expect(

@@ -3,9 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Emulator, User } from 'clerk-emulator';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { KINDS } from '#lib/ids/kinds';
-import { startCommand } from '../harness/commands';
 import { createTestDatabase, type TestDatabase } from '../harness/dependencies/database';
-import { lockInserts, type RowLock } from '../harness/dependencies/row-lock';
 import { type StubServer, startStubServer } from '../harness/dependencies/stub-server';
 import { startProvider } from '../harness/identity-provider';
 import { SECRET_KEY } from '../harness/keys';
@@ -68,29 +66,6 @@ const environment = (more: Record<string, string> = {}) => ({
 const users = (...args: string[]) => runLinksCommand('user', args, environment());
 /** Returns the requests for pages of the provider's list of users. */
 const listed = () => front.calls.filter((call) => call.startsWith('GET /v1/users?'));
-
-test('If a backfill is killed, a second backfill links the remaining users', async () => {
-  const ids = signUp(1_200);
-  let locking: Promise<RowLock> | undefined;
-  front.handler = async (request, response) => {
-    // The lock blocks the inserts of the second page.
-    if (listed().length === 2) locking ??= lockInserts(database);
-    await locking;
-    await forward(request, response);
-  };
-  const { child, ended } = startCommand('users', ['backfill'], environment());
-  await expect.poll(() => locking).toBeDefined();
-  const lock = await locking;
-  expect(await lock?.waiting(1)).toBe(true);
-  child.kill('SIGKILL');
-  expect((await ended).exit).toBe('SIGKILL');
-  await lock?.release();
-  expect(await users('backfill')).toMatchObject({
-    exit: 0,
-    stdout: '1200 seen, 700 linked, 500 already linked, 0 forgotten, 0 failed\n',
-  });
-  expect(await database.users()).toEqual(ids.toSorted());
-});
 
 test('If the provider stays unavailable, a backfill stops and prints the command that continues it', async () => {
   const ids = signUp(1_200);

@@ -70,8 +70,9 @@ test.each([
   ],
   [
     'failure',
-    { DATABASE_URL: 'hidden', CLERK_API_URL: 'hidden' },
+    { IDP_SECRET_KEY: '', DATABASE_URL: 'hidden', CLERK_API_URL: 'hidden' },
     [
+      'IDP_SECRET_KEY is missing',
       expect.stringMatching(/^DATABASE_URL (?!.*hidden)/),
       expect.stringMatching(/^CLERK_API_URL (?!.*hidden)/),
     ],
@@ -83,6 +84,12 @@ test.each([
   );
 });
 
+test('A check that needs a missing variable is skipped', async () => {
+  vi.stubEnv('DATABASE_URL', '');
+  const skipped = { status: 'skipped', message: 'DATABASE_URL is invalid' };
+  expect((await checkDatabase(false))[0]).toMatchObject(skipped);
+});
+
 /** Returns the response of a PostgreSQL server that rejects a connection with this SQLSTATE. */
 function rejection(sqlState: string): Buffer {
   const fields = Buffer.from(`SFATAL\0C${sqlState}\0Mme:hidden@\0\0`);
@@ -92,6 +99,8 @@ function rejection(sqlState: string): Buffer {
 }
 
 test.each([
+  ['28P01', rejection('28P01'), 'the database rejects the role or its password (28P01)'],
+  ['3D000', rejection('3D000'), 'the database does not exist (3D000)'],
   ['53300', rejection('53300'), 'the database has no free connection (53300)'],
   ['57P03', rejection('57P03'), 'the database does not respond in time (57P03)'],
   ['XX000', rejection('XX000'), 'the database returns an error (XX000)'],
