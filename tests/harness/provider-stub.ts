@@ -6,7 +6,6 @@ interface StoredEntry {
   readonly id: string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
-  readonly externalId?: string | null | undefined;
   readonly updatedAt?: number;
 }
 
@@ -40,15 +39,12 @@ export function stubProvider(): ProviderStub {
     if (fail) return fail();
     const kind = pathname.endsWith('/organizations') ? 'tenant' : 'user';
     const object = { user: 'user', tenant: 'organization' }[kind];
-    const list = listOf(provider.entries[kind], searchParams).map(
-      ({ id, createdAt, externalId, updatedAt }) => ({
-        object,
-        id,
-        created_at: createdAt,
-        external_id: externalId,
-        updated_at: updatedAt,
-      }),
-    );
+    const list = listOf(provider.entries[kind], searchParams).map(({ id, createdAt, updatedAt }) => ({
+      object,
+      id,
+      created_at: createdAt,
+      updated_at: updatedAt,
+    }));
     return Response.json(kind === 'user' ? list : { data: list, total_count: 0 });
   });
   const provider: ProviderStub = {

@@ -27,10 +27,7 @@ export function watchResponses(watcher: typeof watch): void {
 }
 
 /** Sends a request with a timeout of 30 s. Does not follow redirects. Parses the response body if its content type is JSON. */
-export async function send(
-  url: string,
-  init: RequestInit & { duplex?: 'half' } = {},
-): Promise<ParsedResponse> {
+export async function send(url: string, init: RequestInit = {}): Promise<ParsedResponse> {
   const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(30_000), ...init });
   const text = await response.text();
   const { status, headers } = response;
@@ -69,14 +66,12 @@ export const cookie = (token: string) => ({
   cookie: `__session=${token}; __client_uat=1; __clerk_db_jwt=x`,
 });
 
-const isBytes = (body: unknown): body is Uint8Array<ArrayBuffer> => body instanceof Uint8Array;
-
-/** Sends POST /auth/v1/register. Text and bytes are sent unchanged, any other body as JSON. */
+/** Sends POST /auth/v1/register. Text is sent unchanged, any other body as JSON. */
 export function register(serviceUrl: string, token: string, body: unknown): Promise<ParsedResponse> {
   return send(`${serviceUrl}${REGISTER}`, {
     method: 'POST',
     headers: { ...bearer(token), 'content-type': 'application/json' },
-    body: typeof body === 'string' || isBytes(body) ? body : JSON.stringify(body),
+    body: typeof body === 'string' ? body : JSON.stringify(body),
   });
 }
 
@@ -93,10 +88,7 @@ export interface WebhookSigning {
  * Returns the headers of a webhook request. The signature covers the exact bytes of `body`. The computation does not share code
  * with the signature check in lib/.
  */
-export function signatureHeaders(
-  body: string | Uint8Array<ArrayBuffer>,
-  signing: WebhookSigning = {},
-): Record<string, string> {
+export function signatureHeaders(body: string, signing: WebhookSigning = {}): Record<string, string> {
   const { secret = SIGNING_SECRET, id = `msg_${randomUUID()}` } = signing;
   const timestamp = signing.timestamp ?? String(now());
   const signature = createHmac('sha256', Buffer.from(secret.replace(/^whsec_/, ''), 'base64'))
@@ -113,7 +105,7 @@ export function signatureHeaders(
 /** Sends a body to the webhook with the given headers. By default, the headers contain a valid signature. */
 export function deliver(
   serviceUrl: string,
-  body: string | Uint8Array<ArrayBuffer>,
+  body: string,
   headers: Record<string, string> = signatureHeaders(body),
 ): Promise<ParsedResponse> {
   return send(`${serviceUrl}${HOOK}`, {

@@ -49,8 +49,6 @@ const FOREIGN: [string, Record<string, unknown>][] = [
   ["the kid of the provider's key", { kid: ourKid }],
   ['an unknown kid', { kid: 'theirs' }],
   ['no kid', { kid: undefined }],
-  ['an empty kid', { kid: '' }],
-  ['a path as kid', { kid: '../../../../dev/null' }],
   ['a URL as kid', { kid: `${backendApi.url}/kid` }],
   ['__proto__ as kid', { kid: '__proto__' }],
   ['its key in the header', { kid: ourKid, jwk }],
@@ -88,20 +86,17 @@ const INVALID: [string, () => Record<string, string>][] = [
   ],
   ['a token with the subject of a machine', () => bearer(token('mch_machine'))],
   ['a token with a type that is not ASCII', () => bearer(unsigned({ alg: 'RS256', typ: '☃' }))],
-  ['a token with an algorithm that is not ASCII', () => bearer(unsigned({ alg: '☃', typ: 'JWT' }))],
   ['a token whose JWT header is null', () => bearer(unsigned(null))],
   ['a token whose claims are null', () => bearer(unsigned({ alg: 'RS256', typ: 'JWT' }, null))],
   [
     'a token with a key id that contains a line break',
     () => bearer(unsigned({ alg: 'RS256', typ: 'JWT', kid: 'a\r\nb' })),
   ],
-  ['a session cookie with a token whose claims are null', () => cookie(unsigned({ alg: 'RS256' }, null))],
   [
     'a session cookie with a token whose type is not ASCII',
     () => cookie(unsigned({ alg: 'RS256', typ: '☃' })),
   ],
   ['a handshake cookie after a tab character', () => cookies('a=b;\t__clerk_handshake=x')],
-  ['a handshake nonce after a tab character', () => cookies('a=b;\t__clerk_handshake_nonce=x')],
   [
     'a refresh cookie of an expired session',
     () => ({

@@ -121,12 +121,6 @@ test('A role whose search path has a schema of its own first deploys to the sche
   expect(tables).toEqual([{ schema: 'public' }]);
 });
 
-test('A deployment works with an empty search path', async () => {
-  const empty = `${url}?options=${encodeURIComponent('-c search_path=')}`;
-  const all = await pendingMigrations(empty);
-  expect(await deployMigrations(empty)).toEqual(all);
-});
-
 test('A deployment to tables without a history changes nothing and names the remedy', async () => {
   await query('CREATE TABLE users (id UUID)');
   await expect(deployMigrations(url)).rejects.toThrow(

@@ -122,15 +122,6 @@ describe.each([
     },
   );
 
-  test('A user or organization that exists at the provider again is not deleted, and the deletion is no longer pending', async () => {
-    const internalId = await linkAndDelete('id_restored');
-    await linkAndDelete('id_gone');
-    provider.entries[kind] = [{ id: 'id_restored', createdAt: 1 }];
-    expect(await run()).toEqual({ id_gone: 'forgotten', id_restored: 'restored' });
-    expect(await idsOf('id_restored')).toEqual([internalId]);
-    expect(await pending()).toEqual([]);
-  });
-
   test('If a relink has moved a user or tenant to another id, the pending deletion of the previous id does not delete the row', async () => {
     const internalId = await linkAndDelete('id_moved');
     await pool.query(`UPDATE ${table} SET ${column} = 'id_new_id' WHERE id = $1`, [internalId]);

@@ -125,19 +125,9 @@ test.each<[string, object, Signing?]>([
 });
 
 test.each<[string, object, Signing?]>([
-  ...[
-    undefined,
-    '',
-    [],
-    null,
-    7,
-    {},
-    'https://other.example/',
-    `${AUDIENCE}/`,
-    `${ORIGIN}/`,
-    `${ORIGIN}/mcp`,
-    `${ORIGIN}/MCP/v1`,
-  ].map((aud): [string, object] => [`the audience ${JSON.stringify(aud)}`, { aud }]),
+  ...[undefined, '', [], 'https://other.example/', `${AUDIENCE}/`, `${ORIGIN}/`, `${ORIGIN}/MCP/v1`].map(
+    (aud): [string, object] => [`the audience ${JSON.stringify(aud)}`, { aud }],
+  ),
   ['a list of other audiences', { aud: ['https://other.example/', `${AUDIENCE}/`] }],
   ...['mch_1', 'client_1', 'user', 'user_\0', `user_${'x'.repeat(255)}`, '', 7, undefined].map(
     (sub): [string, object] => [`the sub ${JSON.stringify(sub)?.slice(0, 15)}`, { sub }],

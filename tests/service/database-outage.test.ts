@@ -103,25 +103,3 @@ test.each<[string, () => Promise<() => Promise<unknown>>]>([
     expect(count('ready again') - lines.ended).toBe(1);
   },
 );
-
-test('While the database is read-only, users with a row are served, registrations of new users get a 500, and the process is not ready', async () => {
-  await cache('user_read_caller');
-  await deliver(url, userCreated('user_read_known'));
-  const setReadOnly = async (on: boolean) => {
-    await administer(`ALTER ROLE ${role} SET default_transaction_read_only = ${on}`);
-    await endConnections();
-  };
-  await setReadOnly(true);
-  // The first request may still get a connection that PostgreSQL has closed.
-  await expect.poll(async () => (await me(url, token('user_read_known'))).status).toBe(200);
-  const failed = await Promise.all(requestsOf('user_read', 'user_read_caller'));
-  expect(failed.map(statusAndBody)).toEqual(Array(3).fill(internalError));
-  const warnings = () => service.linesWith('"message":"The database is read-only"');
-  await expect.poll(async () => [(await ready()).status, warnings().length]).toEqual([503, 1]);
-  expect([await ready(), warnings()]).toMatchObject([
-    { status: 503 },
-    [expect.stringContaining('not ready')],
-  ]);
-  await setReadOnly(false);
-  await expect.poll(ready).toMatchObject({ status: 200 });
-});

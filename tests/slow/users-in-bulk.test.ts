@@ -98,7 +98,6 @@ test('A backfill with invalid options or variables, or with a role without privi
   const { url: asReader } = await database.createRole('GRANT SELECT ON users TO $role');
   const missing = '  - IDP_SECRET_KEY is missing\n  - DATABASE_URL is missing\n';
   const wrong: [string[], Record<string, string>, number, string][] = [
-    [['--fast'], {}, 2, "unknown option '--fast'"],
     [['--since', 'yesterday'], {}, 2, 'Pass a date'],
     [['--retry-seconds', '1.5'], {}, 2, 'Pass a whole number'],
     [['--replay'], {}, 2, 'events/index.ts has no handler of user.updated.'],

@@ -92,14 +92,12 @@ test.each([
   expect(extract({ cookie: given })).toEqual({ header: 'cookie', value });
 });
 
-test.each([
-  '',
-  `x__session=${TOKEN}`,
-  `__client_uat___session=${TOKEN}`,
-  '__session=',
-])('Cookies without a session token are not a credential: %j', (given) => {
-  expect(extract({ cookie: given, 'sec-fetch-site': 'cross-site' })).toBe('no-credential');
-});
+test.each(['', `x__session=${TOKEN}`, `__client_uat___session=${TOKEN}`, '__session='])(
+  'Cookies without a session token are not a credential: %j',
+  (given) => {
+    expect(extract({ cookie: given, 'sec-fetch-site': 'cross-site' })).toBe('no-credential');
+  },
+);
 
 test('The names and values of cookies are trimmed, and cookies without a name are omitted', () => {
   expect(parseCookies(new Headers({ cookie: ' a = b=c ;d;=e;' }))).toEqual([

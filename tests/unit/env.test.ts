@@ -93,12 +93,7 @@ const INVALID: [name: string, problem: string, values: string[]][] = [
   [
     'IDP_SECRET_KEY',
     'must be a secret key (sk_test_… or sk_live_…)',
-    [
-      'pk_test_0123456789abcdef',
-      'sk_test_short',
-      'sk_test_0123456789☃',
-      'sk_test_0123456789abcdef x',
-    ],
+    ['pk_test_0123456789abcdef', 'sk_test_short', 'sk_test_0123456789☃', 'sk_test_0123456789abcdef x'],
   ],
   [
     'IDP_SECRET_KEY',
