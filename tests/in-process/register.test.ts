@@ -1,7 +1,7 @@
 import { NextRequest } from 'next/server';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { waitUntil } from '../../dev/system/processes';
-import { lockRow, lockTable } from '../harness/dependencies/row-lock';
+import { lockRow, openTransaction } from '../harness/dependencies/row-lock';
 import { failInserts, importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database } = await startInProcess();
@@ -128,7 +128,7 @@ test('A registration rejects if the database commits the INSERT but its response
 
 test('A registration rejects after 8 s, even if the connection and the statement stay below their own timeouts', async () => {
   await (await import('#lib/storage/database')).closeDatabase();
-  const table = await lockTable(database);
+  const table = await openTransaction(database, 'LOCK TABLE users');
   await database.proxy.treat('hold');
   const { connections } = database.proxy;
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

@@ -66,11 +66,6 @@ export function lockInserts(database: DatabaseAccess, kind: Kind = 'user'): Prom
   return openTransaction(database, `LOCK TABLE ${KINDS[kind].table} IN SHARE MODE`);
 }
 
-/** Blocks every statement that uses the table of a kind. */
-export function lockTable(database: DatabaseAccess, kind: Kind = 'user'): Promise<RowLock> {
-  return openTransaction(database, `LOCK TABLE ${KINDS[kind].table} IN ACCESS EXCLUSIVE MODE`);
-}
-
 /** Makes every insert of a user or tenant wait before it locks a row, except those of `insert`. */
 export async function pauseInserts({ pool }: DatabaseAccess, kind: Kind = 'user') {
   const { table, column } = KINDS[kind];
