@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { startEmulator } from './emulator';
 import { messageOf } from './errors';
+import { Settings } from './instance/settings';
 import { runCommand } from './run-command';
 import { CLERK_JS_5_PATH, CLERK_JS_PATH, securityPolicy } from './variables';
 
@@ -24,6 +25,7 @@ token of a user, with an active organization if you name one.
   --webhook-url <url>         endpoint for webhooks (default: none)
   --webhook-secret <secret>   signing secret of --webhook-url, whsec_… (default: a new one)
   --retry-scale <factor>      factor for the delays of the webhook retry schedule (default: 1)
+  --settings <file>           JSON file with settings of the instance, such as its roles (default: none)
   --data-file <file>          file that keeps the data across restarts (default: none, data only in memory)
   --clerk-js-folder <folder>  cache folder of clerk-js (default: node_modules/.cache/clerk-emulator)
   --help                      print this text`;
@@ -43,6 +45,7 @@ function readOptions(args: readonly string[]) {
       'webhook-url': { type: 'string' },
       'webhook-secret': { type: 'string', default: `whsec_${randomBytes(32).toString('base64')}` },
       'retry-scale': { type: 'string', default: '1' },
+      settings: { type: 'string' },
       'data-file': { type: 'string' },
       'clerk-js-folder': { type: 'string' },
       help: { type: 'boolean', default: false },
@@ -82,6 +85,7 @@ async function main(): Promise<void> {
   if (command?.length === 0) throw new Error(`dev needs a command after --.\n${USAGE}`);
   const { 'webhook-url': webhookUrl, 'webhook-secret': secret } = options;
   const emulator = await startEmulator({
+    ...(options.settings && Settings.strict().parse(JSON.parse(readFileSync(options.settings, 'utf8')))),
     port: parseNumber('port', options.port, isPort),
     console: { preferredPort: parseNumber('console-port', options['console-port'], isPort) },
     publishableKey: options['publishable-key'],

@@ -28,6 +28,7 @@ import { type HandshakeSettings, handshakes } from './instance/handshakes';
 import { type Instance, parsePublishableKey } from './instance/instance';
 import { createOrganization } from './instance/organizations';
 import { requestLog } from './instance/requests';
+import { Settings } from './instance/settings';
 import { openStore, type Store } from './instance/store';
 import { DAY_SECONDS, type OAuthTokenRequest, type SigningKey, signingKey } from './instance/tokens';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
@@ -37,7 +38,7 @@ import { portal } from './portal';
 import { sdkVariables } from './variables';
 
 /** Options of an emulator. The defaults are those of Clerk, unless the description of an option says otherwise. */
-export interface EmulatorOptions {
+export interface EmulatorOptions extends Partial<Settings> {
   /** Port of the Backend API and of the Frontend API on 127.0.0.1. Default: any free port. */
   readonly port?: number;
   /**
@@ -150,6 +151,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     signingKey: key,
     sessionTokenSeconds: options.sessionTokenSeconds ?? 60,
     verifyEmailAtSignUp: options.verifyEmailAtSignUp ?? true,
+    settings: Settings.parse(options),
     clock,
     creationTime: creationTimes(clock),
     store,

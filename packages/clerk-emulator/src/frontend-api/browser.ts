@@ -147,15 +147,15 @@ export function requireOwnAttempt<Attempt extends SignIn | SignUp>(
   return attempt;
 }
 
-/** Throws a 400 if the client has an active session, because a client may have only one active session. */
+/** Throws a 400 if the client has an active session and may have only one. */
 export function requireSignedOut(instance: Instance, client: Client): void {
-  if (activeSessions(instance, client.id).length === 0) return;
+  if (instance.settings.multiSession || activeSessions(instance, client.id).length === 0) return;
   throw new ApiError(400, 'session_exists', 'You are already signed in.');
 }
 
 /**
  * Returns a session and its user. The query parameter `_clerk_session_id` contains the id of the session. Without the
- * parameter, the function returns the active session of the browser. Throws a 401 or a 404 as `requireOwnSession` does.
+ * parameter, the function returns the session of the browser that was active last. Throws a 401 or a 404 as `requireOwnSession` does.
  */
 export function requireSignedIn(
   instance: Instance,
@@ -166,7 +166,7 @@ export function requireSignedIn(
   const session = requireOwnSession(
     instance,
     request,
-    id ?? (client && activeSessions(instance, client.id)[0]?.id) ?? '',
+    id ?? (client && activeSessions(instance, client.id).at(-1)?.id) ?? '',
   );
   const user = instance.store.users.get(session.userId);
   if (user === undefined) throw new ApiError(401, 'signed_out', 'You are signed out.');

@@ -1,5 +1,6 @@
 import { PASSWORD_LENGTH } from '../instance/accounts';
 import type { Instance } from '../instance/instance';
+import type { Settings } from '../instance/settings';
 
 const ATTRIBUTES = [
   'email_address',
@@ -17,10 +18,11 @@ const ATTRIBUTES = [
 
 /** Returns the settings of the instance. The components of the SDK derive their fields and steps from these settings. */
 export function environment(instance: Instance, { origin }: URL): Record<string, unknown> {
+  const { settings, publishableKey } = instance;
   return {
-    auth_config: authConfig(instance.publishableKey.development),
-    display_config: displayConfig(instance.publishableKey.development, origin),
-    user_settings: userSettings(instance.verifyEmailAtSignUp),
+    auth_config: authConfig(publishableKey.development, settings),
+    display_config: displayConfig(publishableKey.development, origin),
+    user_settings: userSettings(instance),
     organization_settings: {
       enabled: true,
       max_allowed_memberships: 5,
@@ -45,7 +47,7 @@ export function environment(instance: Instance, { origin }: URL): Record<string,
   };
 }
 
-function authConfig(development: boolean) {
+function authConfig(development: boolean, { multiSession, usernames, reverification }: Settings) {
   return {
     object: 'auth_config',
     id: 'aac_emulator',
@@ -53,20 +55,20 @@ function authConfig(development: boolean) {
     last_name: 'on',
     email_address: 'required',
     phone_number: 'off',
-    username: 'off',
+    username: usernames ? 'on' : 'off',
     password: 'required',
     identification_requirements: [['email_address']],
-    identification_strategies: ['email_address'],
+    identification_strategies: ['email_address', ...(usernames ? ['username'] : [])],
     first_factors: ['email_code', 'password', 'reset_password_email_code', 'ticket'],
     second_factors: [],
     email_address_verification_strategies: ['email_code'],
-    single_session_mode: true,
+    single_session_mode: !multiSession,
     enhanced_email_deliverability: false,
     test_mode: development,
     cookieless_dev: development,
     url_based_session_syncing: development,
     claimed_at: null,
-    reverification: false,
+    reverification,
     native_settings: {
       object: 'native_settings',
       api_enabled: false,
@@ -127,11 +129,11 @@ function displayConfig(development: boolean, portal: string) {
   };
 }
 
-function userSettings(verifyEmailAtSignUp: boolean) {
+function userSettings({ verifyEmailAtSignUp, settings }: Instance) {
   const disabled = { enabled: false };
   const enterpriseSso = { enabled: false, self_serve_sso: false };
   return {
-    attributes: attributes(verifyEmailAtSignUp),
+    attributes: attributes(verifyEmailAtSignUp, settings.usernames),
     social: {},
     saml: enterpriseSso,
     enterprise_sso: enterpriseSso,
@@ -182,7 +184,7 @@ function userSettings(verifyEmailAtSignUp: boolean) {
   };
 }
 
-function attributes(verifyEmailAtSignUp: boolean) {
+function attributes(verifyEmailAtSignUp: boolean, usernames: boolean) {
   const disabled = {
     enabled: false,
     required: false,
@@ -204,9 +206,8 @@ function attributes(verifyEmailAtSignUp: boolean) {
       first_factors: ['email_code'],
       verifications: ['email_code'],
       verify_at_sign_up: verifyEmailAtSignUp,
-      // Makes the profile component hide the control that adds an email address, because each user has exactly one.
-      immutable: true,
     },
+    username: { ...disabled, enabled: usernames, used_for_first_factor: usernames },
     password: { ...disabled, enabled: true, required: true },
     first_name: { ...disabled, enabled: true },
     last_name: { ...disabled, enabled: true },

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mergedMetadata } from '../backend-api/metadata';
 import { parse, type Routes } from '../http';
 import {
   acceptPassword,
@@ -9,7 +10,8 @@ import {
   updateUser,
 } from '../instance/accounts';
 import type { User } from '../instance/data';
-import { notFound } from '../instance/error';
+import { ApiError, notFound } from '../instance/error';
+import { isVerified } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import { requirePassword } from '../instance/passwords';
 import {
@@ -20,8 +22,19 @@ import {
 } from '../instance/resources';
 import { type BrowserRequest, requireSignedIn } from './browser';
 import { browserMemberships, currentSession } from './session';
+import { UnsafeMetadata } from './sign-up';
 
-const Names = z.object({ first_name: z.string().optional(), last_name: z.string().optional() });
+/** An empty field removes the name. */
+const Profile = z.object({
+  first_name: z.string().optional(),
+  last_name: z.string().optional(),
+  username: z.string().optional(),
+  primary_email_address_id: z.string().optional(),
+  unsafe_metadata: UnsafeMetadata.optional(),
+});
+const MetadataPatch = z.object({ unsafe_metadata: UnsafeMetadata });
+/** From this API version on, `PATCH /v1/me` rejects metadata. */
+const FIRST_VERSION_WITH_METADATA_PATCH = '2026-05-12';
 const PasswordChange = z.object({
   current_password: z.string().optional(),
   new_password: z.string(),
@@ -35,13 +48,33 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
     'GET /v1/me': (request) => own(requireSignedIn(instance, request).user),
     'PATCH /v1/me': (request) => {
       const { user } = requireSignedIn(instance, request);
-      const { first_name = user.firstName, last_name = user.lastName } = parse(Names, request.body);
-      return own(updateUser(instance, user, { firstName: first_name || null, lastName: last_name || null }));
+      const fields = parse(Profile, request.body);
+      const { unsafe_metadata: unsafeMetadata, primary_email_address_id: primary } = fields;
+      const version = request.url.searchParams.get('__clerk_api_version') ?? '';
+      if (unsafeMetadata && version >= FIRST_VERSION_WITH_METADATA_PATCH) {
+        const message = 'unsafe_metadata is not a valid parameter for this request.';
+        throw new ApiError(422, 'form_param_unknown', message, 'unsafe_metadata');
+      }
+      if (primary && !user.emails.some((each) => each.id === primary && isVerified(each)))
+        throw notFound('The verified email address');
+      const changes = {
+        firstName: (fields.first_name ?? user.firstName) || null,
+        lastName: (fields.last_name ?? user.lastName) || null,
+        username: (fields.username ?? user.username) || null,
+        ...(primary && { emails: user.emails.toSorted((a, b) => +(b.id === primary) - +(a.id === primary)) }),
+        ...(unsafeMetadata && { unsafeMetadata }),
+      };
+      return own(updateUser(instance, user, changes));
+    },
+    'PATCH /v1/me/metadata': (request) => {
+      const { user } = requireSignedIn(instance, request);
+      return own(updateUser(instance, user, mergedMetadata(user, parse(MetadataPatch, request.body))));
     },
     'POST /v1/me/change_password': (request) => {
       const { user, session } = requireSignedIn(instance, request);
       const change = parse(PasswordChange, request.body);
-      if (user.password !== null) requirePassword(user, change.current_password ?? '', 'current_password');
+      if (user.password !== null && !instance.settings.reverification)
+        requirePassword(user, change.current_password ?? '', 'current_password');
       const password = acceptPassword(change.new_password, 'new_password');
       const updated = updateUser(instance, user, { password });
       if (change.sign_out_of_other_sessions) endSessionsOf(instance, updated, session);

@@ -3,6 +3,7 @@ import { pageOf, parse, type Routes } from '../http';
 import { EmailAddress, requireUser } from '../instance/accounts';
 import type { Membership, Organization, OrganizationInvitation, User } from '../instance/data';
 import { ApiError, notFound } from '../instance/error';
+import { isVerified } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import {
   publicInvitationResource,
@@ -69,7 +70,10 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
   const openInvitations = ({ emails }: User) =>
     store.organizationInvitations
       .all()
-      .filter(({ status, email }) => status === 'pending' && emails.some(({ value }) => value === email));
+      .filter(
+        ({ status, email }) =>
+          status === 'pending' && emails.some((each) => isVerified(each) && each.value === email),
+      );
   const withOrganization = (invitation: OrganizationInvitation) => {
     const { id, name, slug } = requireOrganization(instance, invitation.organizationId);
     const organization = { id, name, slug, has_image: false };

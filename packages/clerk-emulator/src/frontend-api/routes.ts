@@ -14,11 +14,13 @@ import { ApiError, notEmulated } from '../instance/error';
 import type { Instance } from '../instance/instance';
 import { jwks } from '../instance/tokens';
 import { type BrowserRequest, browserState, recognizeBrowser, requireOwnSession } from './browser';
+import { emailAddressRoutes } from './email-addresses';
 import { environment } from './environment';
 import { handshake } from './handshake';
 import { activeDevices, meRoutes, ownAddresses } from './me';
 import { consent, consentInfo } from './oauth-consent';
 import { organizationRoutes } from './organizations';
+import { requireRecentVerification, reverificationRoutes } from './reverification';
 import { currentClient, ownOrganization, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
@@ -34,6 +36,8 @@ export function frontendApi(instance: Instance): Hono {
     ...signInRoutes(instance),
     ...signUpRoutes(instance),
     ...meRoutes(instance),
+    ...emailAddressRoutes(instance),
+    ...reverificationRoutes(instance),
     ...organizationRoutes(instance),
     'GET /v1/me/oauth/consent/:id': (request) => consentInfo(instance, request),
   };
@@ -62,6 +66,7 @@ export function frontendApi(instance: Instance): Hono {
     'GET /v1/me/email_addresses': (request) => ({ body: ownAddresses(instance, request) }),
     // The SDK reads the new state of the client from the response to each change.
     ...wrapHandlers(resources, (handler, route) => (request: BrowserRequest) => {
+      requireRecentVerification(instance, request, route);
       const response = handler(request);
       const client = route.startsWith('GET') ? null : currentClient(instance, request.browser);
       return { body: { response, client } };

@@ -78,7 +78,9 @@ export function currentClient(instance: Instance, browser: Browser): Resource {
       currentSession(instance, session, browser),
     ),
     signIn:
-      signIn && signIn.status !== 'complete' ? signInResource(signIn, users.get(signIn.userId ?? '')) : null,
+      signIn && signIn.status !== 'complete'
+        ? signInResource(signIn, users.get(signIn.userId ?? ''), instance)
+        : null,
     signUp: signUp && signUp.status !== 'complete' ? signUpResource(signUp, instance) : null,
   });
 }

@@ -5,6 +5,7 @@ import {
   changeClient,
   createSession,
   endSessionsOf,
+  organizationAtSignIn,
   requireUnlocked,
   requireUser,
   updateUser,
@@ -14,8 +15,8 @@ import type { Client, SignIn, User } from '../instance/data';
 import { ApiError } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
-import { checkCode, mailCode } from '../instance/mail';
-import { requirePassword } from '../instance/passwords';
+import { checkCode, mailCodeToUser } from '../instance/mail';
+import { verifyPassword } from '../instance/passwords';
 import { signInResource } from '../instance/resources';
 import { closeTicket, requireTicket, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
@@ -27,7 +28,7 @@ const Create = z.object({
   password: z.string().optional(),
   ticket: z.string().optional(),
 });
-const Prepare = z.object({ strategy: CodeStrategy });
+const Prepare = z.object({ strategy: CodeStrategy, email_address_id: z.string().optional() });
 const Attempt = z.discriminatedUnion('strategy', [
   z.object({ strategy: z.literal('password'), password: z.string() }),
   z.object({ strategy: CodeStrategy, code: z.string() }),
@@ -54,13 +55,12 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
       if (user === undefined) return begun;
       if (input.password !== undefined) return enterPassword(instance, begun, user, input.password);
       if (input.strategy === undefined || input.strategy === 'password') return begun;
-      return sendCode(instance, begun, user, input.strategy);
+      return sendCode(instance, begun, user, { strategy: input.strategy });
     },
     'GET /v1/client/sign_ins/:id': (request) => requireOwnAttempt(instance, signIns, request),
     'POST /v1/client/sign_ins/:id/prepare_first_factor': (request) => {
       const { signIn, user } = openSignIn(instance, request);
-      const { strategy } = parse(Prepare, request.body);
-      return sendCode(instance, signIn, user, strategy);
+      return sendCode(instance, signIn, user, parse(Prepare, request.body));
     },
     'POST /v1/client/sign_ins/:id/attempt_first_factor': (request) => {
       const { signIn, user } = openSignIn(instance, request);
@@ -89,7 +89,7 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
   };
   return wrapHandlers(routes, (handler) => (request) => {
     const signIn = handler(request);
-    return signInResource(signIn, userOf(instance, signIn));
+    return signInResource(signIn, userOf(instance, signIn), instance);
   });
 }
 
@@ -128,34 +128,24 @@ function begin(instance: Instance, client: Client, user: User | undefined, ident
 
 function enterPassword(instance: Instance, signIn: SignIn, user: User, password: string): SignIn {
   requireUnlocked(user);
-  if (user.password === null) throw strategyInvalid();
-  requirePassword(user, password, 'password');
-  const expireAt = instance.clock.now();
-  const verification = {
-    strategy: 'password',
-    status: 'verified',
-    code: null,
-    attempts: 1,
-    expireAt,
-  } as const;
-  return complete(instance, { ...signIn, verification }, user);
+  return complete(instance, { ...signIn, verification: verifyPassword(instance, user, password) }, user);
 }
 
-function sendCode(instance: Instance, signIn: SignIn, user: User, strategy: z.infer<typeof CodeStrategy>) {
+function sendCode(
+  instance: Instance,
+  signIn: SignIn,
+  user: User,
+  { strategy, email_address_id }: z.infer<typeof Prepare>,
+) {
   requireUnlocked(user);
   const purpose = strategy === 'email_code' ? 'sign-in' : 'password reset';
-  if (user.email === null) throw strategyInvalid();
-  const verification = mailCode(instance, user.email, purpose, strategy);
+  const verification = mailCodeToUser(instance, user, email_address_id, purpose, strategy);
   return instance.store.signIns.put({ ...signIn, status: 'needs_first_factor', verification });
 }
 
-function strategyInvalid(): ApiError {
-  const message = 'The verification strategy is not valid for this account';
-  return new ApiError(422, 'strategy_for_user_invalid', message, 'strategy');
-}
-
 function complete(instance: Instance, signIn: SignIn, user: User): SignIn {
-  const session = createSession(instance, user, signIn.clientId);
+  const organizationId = organizationAtSignIn(instance, user);
+  const session = createSession(instance, user, signIn.clientId, organizationId);
   changeClient(instance, signIn.clientId, { lastStrategy: signIn.verification?.strategy ?? null });
   return instance.store.signIns.put({ ...signIn, status: 'complete', createdSessionId: session.id });
 }

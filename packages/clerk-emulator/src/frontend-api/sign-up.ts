@@ -14,7 +14,8 @@ import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut 
 const optional = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess((value) => (value === '' ? undefined : value), schema.optional());
 
-const UnsafeMetadata = z
+/** Metadata in a form. */
+export const UnsafeMetadata = z
   .string()
   .transform((text, context) => {
     try {
@@ -28,6 +29,7 @@ const UnsafeMetadata = z
 
 const Fields = z.object({
   email_address: optional(EmailAddress),
+  username: optional(z.string()),
   password: optional(z.string()),
   first_name: optional(z.string()),
   last_name: optional(z.string()),
@@ -51,6 +53,7 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
         clientId: client.id,
         status: 'missing_requirements',
         email: null,
+        username: null,
         password: null,
         firstName: null,
         lastName: null,
@@ -102,9 +105,11 @@ function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string,
   const email = invitation?.email ?? fields.email_address ?? signUp.email;
   const isUnchanged = email === signUp.email;
   if (email !== null) requireFree(instance, email, 'email_address');
+  if (fields.username !== undefined) requireFree(instance, fields.username, 'username');
   return instance.store.signUps.put({
     ...signUp,
     email,
+    username: fields.username ?? signUp.username,
     password: fields.password === undefined ? signUp.password : acceptPassword(fields.password, 'password'),
     firstName: fields.first_name ?? signUp.firstName,
     lastName: fields.last_name ?? signUp.lastName,
@@ -119,13 +124,13 @@ function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string,
  * not verify addresses.
  */
 function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
-  const { email, password, firstName, lastName, unsafeMetadata, verification } = signUp;
+  const { email, username, password, firstName, lastName, unsafeMetadata, verification } = signUp;
   const isVerified = !instance.verifyEmailAtSignUp || verification?.status === 'verified';
   if (email === null || missingFields(signUp).length > 0 || !isVerified) return signUp;
   const invitation = ticketsOf(instance, 'invitation').find(({ id }) => id === signUp.invitationId);
   if (invitation) closeTicket(instance, invitation, 'accepted');
   const publicMetadata = invitation?.publicMetadata ?? {};
-  const profile = { password, firstName, lastName, unsafeMetadata, publicMetadata };
+  const profile = { username, password, firstName, lastName, unsafeMetadata, publicMetadata };
   const user = createUser(instance, { emails: [email], ...profile });
   const session = createSession(instance, user, signUp.clientId);
   return instance.store.signUps.put({

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Client, Session, User } from './data';
 import { ApiError, notFound } from './error';
+import { isVerified } from './identifiers';
 import { newId, newRow } from './ids';
 import type { Instance } from './instance';
 import { membershipsOf, removeMember } from './organizations';
@@ -64,7 +65,8 @@ export function updateUser(instance: Instance, user: User, changes: Partial<Omit
   requireUnique(instance, { ...changes, id: user.id });
   const now = instance.clock.now();
   const passwordChange = changes.password === undefined ? {} : { passwordUpdatedAt: now };
-  const updated = instance.store.users.put({ ...user, ...changes, ...passwordChange, updatedAt: now });
+  const email = (changes.emails ?? user.emails)[0]?.value ?? null;
+  const updated = instance.store.users.put({ ...user, ...changes, ...passwordChange, email, updatedAt: now });
   instance.webhooks.send('user.updated', userResource(updated));
   if (changes.banned) endSessionsOf(instance, updated);
   return updated;
@@ -112,6 +114,14 @@ export function createSession(
   changeClient(instance, clientId, { updatedAt: now });
   instance.webhooks.send('session.created', sessionEventResource(session, signedIn));
   return session;
+}
+
+/** Returns the organization that is active after a sign-in (see the setting `activeOrganization`). */
+export function organizationAtSignIn(instance: Instance, user: User): string | null {
+  if (instance.settings.activeOrganization === 'none') return null;
+  const sessions = instance.store.sessions.all().filter(({ userId }) => userId === user.id);
+  const last = sessions.at(-1) ?? membershipsOf(instance, user).at(-1);
+  return last?.organizationId ?? null;
 }
 
 /** Throws Clerk's 403 if the user is locked. A lock prevents sign-ins and leaves the sessions of the user active. */
@@ -202,11 +212,12 @@ export function issueOAuthToken(
   return oauthToken(signingKey, { ...token, now: clock.now(), seconds: oauth.accessTokenSeconds }, request);
 }
 
-/** Returns the active sessions of a client, oldest first. */
+/** Returns the active sessions of a client. The last one is the session that was active last. */
 export function activeSessions(instance: Instance, clientId: string): Session[] {
   return instance.store.sessions
     .all()
-    .filter((session) => session.clientId === clientId && activeSession(instance, session.id) !== undefined);
+    .filter((session) => session.clientId === clientId && activeSession(instance, session.id) !== undefined)
+    .sort((a, b) => a.lastActiveAt - b.lastActiveAt);
 }
 
 /** Ends the active sessions of a user, except `kept`. */
@@ -223,12 +234,12 @@ export function requireUser(instance: Instance, id: string): User {
   return user;
 }
 
-/** Finds a user by e-mail address, phone number or user name. Ignores case and surrounding white space. */
+/** Finds a user by verified e-mail address, phone number or user name. Ignores case and surrounding white space. */
 export function userByIdentifier(instance: Instance, identifier: string): User | undefined {
   const value = identifier.trim().toLowerCase();
   return instance.store.users.find(
     ({ emails, phones, username }) =>
-      emails.some((email) => email.value === value) ||
+      emails.some((email) => email.value === value && isVerified(email)) ||
       phones.some((phone) => phone.value === value) ||
       username?.toLowerCase() === value,
   );

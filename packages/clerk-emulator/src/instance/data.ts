@@ -19,6 +19,9 @@ const Verification = z.object({
 /** An e-mail address, a phone number or the address of a wallet. It identifies one user. */
 const Identifier = z.object({ id: z.string(), value: z.string() });
 
+/** An address that the user added has a verification. An address without one is verified. */
+const EmailIdentifier = Identifier.extend({ verification: Verification.optional() });
+
 /**
  * An account. The first identifier of each kind is the primary one, and `email` is the primary address. `password` is a hash
  * with the name of its algorithm.
@@ -26,7 +29,7 @@ const Identifier = z.object({ id: z.string(), value: z.string() });
 const User = z.object({
   ...Dated,
   email: z.string().nullable(),
-  emails: z.array(Identifier),
+  emails: z.array(EmailIdentifier),
   phones: z.array(Identifier),
   wallets: z.array(Identifier),
   username: z.string().nullable(),
@@ -70,6 +73,10 @@ const Session = z.object({
   status: z.enum(['active', 'ended', 'removed', 'revoked', 'expired']),
   lastActiveAt: Time,
   expireAt: Time,
+  /** Time of the last reverification. Without one, it is the time of the sign-in. */
+  verifiedAt: Time.optional(),
+  /** The reverification that the user has begun and not completed. */
+  reverification: Verification.optional(),
 });
 
 /** An attempt to sign in. */
@@ -90,6 +97,7 @@ const SignUp = z.object({
   clientId: z.string(),
   status: z.enum(['missing_requirements', 'complete']),
   email: z.string().nullable(),
+  username: z.string().nullable().default(null),
   password: z.string().nullable(),
   firstName: z.string().nullable(),
   lastName: z.string().nullable(),
@@ -197,7 +205,7 @@ const Mail = z.object({
   id: z.string(),
   to: z.string(),
   code: z.string(),
-  purpose: z.enum(['sign-up', 'sign-in', 'password reset']),
+  purpose: z.enum(['sign-up', 'sign-in', 'password reset', 'new address', 'reverification']),
   sentAt: Time,
 });
 

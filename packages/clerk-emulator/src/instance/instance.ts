@@ -3,6 +3,7 @@ import type { Clock } from './clock';
 import type { FailureQueue } from './failures';
 import type { Handshakes } from './handshakes';
 import type { RequestLog } from './requests';
+import type { Settings } from './settings';
 import type { Store } from './store';
 import type { SigningKey } from './tokens';
 import type { Webhooks } from './webhooks';
@@ -14,6 +15,7 @@ export interface Instance {
   readonly signingKey: SigningKey;
   readonly sessionTokenSeconds: number;
   readonly verifyEmailAtSignUp: boolean;
+  readonly settings: Settings;
   readonly clock: Clock;
   /** Returns the creation time of the next user. */
   readonly creationTime: () => number;

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
-import type { Mail, Verification } from './data';
+import type { Mail, User, Verification } from './data';
 import { ApiError } from './error';
+import { isVerified } from './identifiers';
 import { newId } from './ids';
 import type { Instance } from './instance';
 
@@ -10,6 +11,34 @@ const MAX_MAILS = 200;
 
 /** Code for test addresses such as `a+clerk_test@b.c`, as in Clerk's development instances. */
 const TEST_CODE = '424242';
+
+/** A verification by a code that was not mailed yet. */
+export const UNSENT: Verification = {
+  strategy: 'email_code',
+  status: 'unverified',
+  code: null,
+  attempts: 0,
+  expireAt: 0,
+};
+
+/** Mails a code to an address of a user, by default the primary one. Throws a 422 if it is not a verified address of the user. */
+export function mailCodeToUser(
+  instance: Instance,
+  user: User,
+  addressId: string | undefined,
+  purpose: Mail['purpose'],
+  strategy: Verification['strategy'],
+): Verification {
+  const email = user.emails.find((each) => isVerified(each) && each.id === (addressId ?? each.id));
+  if (email === undefined) throw strategyInvalid();
+  return mailCode(instance, email.value, purpose, strategy);
+}
+
+/** Returns Clerk's error for a verification that the user cannot do. */
+export function strategyInvalid(): ApiError {
+  const message = 'The verification strategy is not valid for this account';
+  return new ApiError(422, 'strategy_for_user_invalid', message, 'strategy');
+}
 
 /** Stores a mail with a new code and returns a verification that expects the code. The emulator's console shows the mail. */
 export function mailCode(

@@ -1,7 +1,9 @@
 import { createHash, randomBytes, scryptSync, timingSafeEqual } from 'node:crypto';
 import bcrypt from 'bcryptjs';
-import type { User } from './data';
+import type { User, Verification } from './data';
 import { ApiError } from './error';
+import type { Instance } from './instance';
+import { strategyInvalid } from './mail';
 
 const HASH_BYTES = 32;
 
@@ -45,6 +47,13 @@ export function passwordMatches(password: string, hashed: string | null): boolea
   const known = [...HASHERS.keys()].join(', ');
   const message = `The emulator cannot verify the password hasher ${hasher}. It can verify ${known}.`;
   throw new ApiError(422, 'hasher_not_emulated', message, 'password');
+}
+
+/** Returns a completed verification if the user has the password. Throws Clerk's error otherwise. */
+export function verifyPassword({ clock }: Instance, user: User, password: string): Verification {
+  if (user.password === null) throw strategyInvalid();
+  requirePassword(user, password, 'password');
+  return { strategy: 'password', status: 'verified', code: null, attempts: 1, expireAt: clock.now() };
 }
 
 /** Throws Clerk's 422 unless the user has the password. */

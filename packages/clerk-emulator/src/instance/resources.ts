@@ -1,10 +1,10 @@
 import type { Client, Invitation, Session, SignIn, SignInToken, SignUp, User, Verification } from './data';
+import { isVerified } from './identifiers';
 import type { Instance } from './instance';
+import { factorAge } from './tokens';
 
 /** A JSON object in Clerk's format. */
 export type Resource = Record<string, unknown>;
-
-const MINUTE = 60_000;
 
 const VERIFICATION_OBJECTS = {
   email_code: 'verification_otp',
@@ -83,8 +83,9 @@ export function publicUserResource(user: User, memberships: readonly Resource[] 
 
 /** The e-mail addresses of a user, the primary address first. */
 export function emailAddressResources(user: User): Resource[] {
-  return user.emails.map(({ id, value }) => ({
+  return user.emails.map(({ id, value, verification }) => ({
     ...identifierResource(user, id, 'email_address', 'email_code'),
+    ...(verification && { verification: verificationResource(verification) }),
     email_address: value,
     reserved: false,
     linked_to: [],
@@ -92,7 +93,7 @@ export function emailAddressResources(user: User): Resource[] {
   }));
 }
 
-/** The fields that all identifiers of a user share. Each identifier is verified. */
+/** The fields that all identifiers of a user share, with the verification of an identifier that is verified. */
 function identifierResource(user: User, id: string, object: string, strategy: string): Resource {
   const createdAt = Math.floor(user.createdAt);
   return {
@@ -193,8 +194,7 @@ export function browserSessionResource(
     tasks: null,
     last_active_token: token === undefined ? null : { object: 'token', jwt: token },
     last_active_organization_id: session.organizationId,
-    // Minutes since the sign-in, and -1 because users of the emulator have no second factor.
-    factor_verification_age: [Math.floor((more.now - session.createdAt) / MINUTE), -1],
+    factor_verification_age: factorAge(session, more.now),
     ...(user === undefined ? {} : { user: publicUserResource(user, more.memberships) }),
     public_user_data: user ? publicUserData(user) : null,
     created_at: session.createdAt,
@@ -242,14 +242,18 @@ export function clientResource(
 }
 
 /** An attempt to sign in, with the strategies that its user may choose from. */
-export function signInResource(signIn: SignIn, user: User | undefined): Resource {
+export function signInResource(
+  signIn: SignIn,
+  user: User | undefined,
+  { settings }: Pick<Instance, 'settings'>,
+): Resource {
   return {
     object: 'sign_in_attempt',
     id: signIn.id,
     status: signIn.status,
     identifier: signIn.identifier,
-    supported_identifiers: ['email_address'],
-    supported_first_factors: user && signIn.status !== 'complete' ? firstFactors(user) : null,
+    supported_identifiers: ['email_address', ...(settings.usernames ? ['username'] : [])],
+    supported_first_factors: user && signIn.status !== 'complete' ? firstFactors(user, true) : null,
     supported_second_factors: null,
     first_factor_verification: verificationResource(signIn.verification),
     second_factor_verification: null,
@@ -264,7 +268,7 @@ export function signInResource(signIn: SignIn, user: User | undefined): Resource
 /** An attempt to sign up. An unverified address is in `unverified_fields` only if the instance verifies addresses. */
 export function signUpResource(
   signUp: SignUp,
-  { verifyEmailAtSignUp }: { readonly verifyEmailAtSignUp: boolean },
+  { verifyEmailAtSignUp, settings }: Pick<Instance, 'verifyEmailAtSignUp' | 'settings'>,
 ): Resource {
   const { email, verification } = signUp;
   const isUnverified = email !== null && verification?.status !== 'verified' && verifyEmailAtSignUp;
@@ -273,10 +277,10 @@ export function signUpResource(
     id: signUp.id,
     status: signUp.status,
     required_fields: ['email_address', 'password'],
-    optional_fields: ['first_name', 'last_name'],
+    optional_fields: [...(settings.usernames ? ['username'] : []), 'first_name', 'last_name'],
     missing_fields: missingFields(signUp),
     unverified_fields: isUnverified ? ['email_address'] : [],
-    username: null,
+    username: signUp.username,
     first_name: signUp.firstName,
     last_name: signUp.lastName,
     email_address: email,
@@ -320,17 +324,25 @@ export function publicUserData(user: User): Resource {
   return { ...userData(user), identifier, user_id: user.id };
 }
 
-function firstFactors(user: User): Resource[] {
-  const [email] = user.emails;
-  const code = email && { email_address_id: email.id, safe_identifier: email.value, primary: true };
+/** Returns the strategies by which a user can be verified: the password, and a code to each verified address. */
+export function firstFactors(user: User, canReset = false): Resource[] {
+  const byMail = (strategy: string) =>
+    user.emails.filter(isVerified).map(({ id, value }, index) => ({
+      strategy,
+      email_address_id: id,
+      safe_identifier: value,
+      primary: index === 0,
+    }));
+  const hasPassword = user.password !== null;
   return [
-    ...(user.password === null ? [] : [{ strategy: 'password' }]),
-    ...(code ? [{ strategy: 'email_code', ...code }] : []),
-    ...(code && user.password !== null ? [{ strategy: 'reset_password_email_code', ...code }] : []),
+    ...(hasPassword ? [{ strategy: 'password' }] : []),
+    ...byMail('email_code'),
+    ...(hasPassword && canReset ? byMail('reset_password_email_code') : []),
   ];
 }
 
-function verificationResource(verification: Verification | null): Resource | null {
+/** A verification, or null if none has begun. */
+export function verificationResource(verification: Verification | null): Resource | null {
   if (verification === null) return null;
   return {
     object: VERIFICATION_OBJECTS[verification.strategy],

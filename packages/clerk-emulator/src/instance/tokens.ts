@@ -7,6 +7,7 @@ import {
   randomBytes,
   sign,
 } from 'node:crypto';
+import type { Session } from './data';
 
 /** The RSA key of an instance (an emulated Clerk application). It signs all tokens. */
 export interface SigningKey {
@@ -62,7 +63,7 @@ export function jwks(key: SigningKey): { keys: Record<string, unknown>[] } {
 /** Returns a session token in version 2 of Clerk's format. A browser sends it to the application. */
 export function sessionToken(
   key: SigningKey,
-  session: { readonly id: string; readonly userId: string; readonly createdAt: number },
+  session: Pick<Session, 'id' | 'userId' | 'createdAt' | 'verifiedAt'>,
   token: Issue & {
     readonly origin: string | undefined;
     /** The active organization of the session. */
@@ -73,8 +74,7 @@ export function sessionToken(
   const claims = {
     ...(token.origin === undefined ? {} : { azp: token.origin }),
     ...issueClaims(token),
-    // Minutes since the sign-in, and -1 because users of the emulator have no second factor.
-    fva: [Math.floor((token.now - session.createdAt) / MINUTE), -1],
+    fva: factorAge(session, token.now),
     ...(organization && {
       o: { id: organization.id, rol: organization.role.replace(/^org:/, ''), slg: organization.slug },
     }),
@@ -84,6 +84,14 @@ export function sessionToken(
     v: 2,
   };
   return signJwt(key, claims, { cat: SESSION_TOKEN_CATEGORY });
+}
+
+/** Returns the minutes since the user was verified, and -1 because users of the emulator have no second factor. */
+export function factorAge(
+  { createdAt, verifiedAt = createdAt }: Pick<Session, 'createdAt' | 'verifiedAt'>,
+  now: number,
+) {
+  return [Math.floor((now - verifiedAt) / MINUTE), -1];
 }
 
 /** What an OAuth client requests for an access token. */
