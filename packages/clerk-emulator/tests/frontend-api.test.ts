@@ -265,7 +265,7 @@ test('A Frontend API request for a feature that the emulator lacks gets an error
   const { browser } = await signedInBrowser(provider, 'more@example.com');
   for (const [method, path] of [
     ['POST', '/v1/me/totp'],
-    ['POST', '/v1/me/email_addresses'],
+    ['POST', '/v1/me/phone_numbers'],
     ['GET', '/v1/me/nothing'],
   ] as const) {
     expect(await browser.call(method, path)).toMatchObject({ status: 501, code: 'operation_not_emulated' });

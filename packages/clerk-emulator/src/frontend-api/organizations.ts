@@ -2,17 +2,17 @@ import { z } from 'zod';
 import { pageOf, parse, type Routes } from '../http';
 import { EmailAddress, requireUser } from '../instance/accounts';
 import type { Membership, Organization, OrganizationInvitation, User } from '../instance/data';
-import { ApiError, notFound } from '../instance/error';
+import { notFound } from '../instance/error';
 import { isVerified } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import {
   publicInvitationResource,
   publicMembershipResource,
   publicOrganizationResource,
+  requirePermission,
   roleResources,
 } from '../instance/organization-resources';
 import {
-  ADMIN,
   addMember,
   closeInvitation,
   createOrganization,
@@ -39,7 +39,10 @@ const Invitees = z.object({
   role: z.string(),
 });
 
-/** Returns the routes for organizations, their members and invitations. Only members can read, and only admins can change them. */
+/**
+ * Returns the routes for organizations, their members and invitations. Only members can read them. A change needs a permission of
+ * the member's role.
+ */
 export function organizationRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
   const { store } = instance;
   const asMember = (request: BrowserRequest) => {
@@ -47,11 +50,12 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
     const organization = requireOrganization(instance, request.id);
     return { user, organization, membership: requireMembership(instance, organization, user.id) };
   };
-  const asAdmin = (request: BrowserRequest) => {
+  const withPermission = (permission: string) => (request: BrowserRequest) => {
     const found = asMember(request);
-    if (found.membership.role === ADMIN) return found;
-    throw new ApiError(403, 'missing_permission', 'Only admins of the organization can do this.');
+    requirePermission(instance, found.membership, permission);
+    return found;
   };
+  const asManager = withPermission('org:sys_memberships:manage');
   const shown = (organization: Organization) => publicOrganizationResource(instance, organization);
   const member = (membership: Membership) => publicMembershipResource(instance, membership);
   const pending = ({ id }: Organization) =>
@@ -59,7 +63,7 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
       .all()
       .filter(({ organizationId, status }) => organizationId === id && status === 'pending');
   const invite = (request: BrowserRequest) => {
-    const { user, organization } = asAdmin(request);
+    const { user, organization } = asManager(request);
     const { email_address, role } = parse(Invitees, request.body);
     return email_address.map((email) =>
       publicInvitationResource(
@@ -87,18 +91,18 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
     },
     'GET /v1/organizations/:id': (request) => shown(asMember(request).organization),
     'PATCH /v1/organizations/:id': (request) => {
-      const { organization } = asAdmin(request);
+      const { organization } = withPermission('org:sys_profile:manage')(request);
       const { name = organization.name, slug = organization.slug } = parse(Fields.partial(), request.body);
       return shown(updateOrganization(instance, organization, { name, slug }));
     },
     'DELETE /v1/organizations/:id': (request) => {
-      const { organization } = asAdmin(request);
+      const { organization } = withPermission('org:sys_profile:delete')(request);
       deleteOrganization(instance, organization);
       return deletedResource(organization.id, 'organization');
     },
     'GET /v1/organizations/:id/roles': (request) => {
       asMember(request);
-      return pageOf(request.url, roleResources);
+      return pageOf(request.url, roleResources(instance));
     },
     'GET /v1/organizations/:id/memberships': (request) => {
       const { searchParams } = request.url;
@@ -108,16 +112,16 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
       return pageOf(request.url, selected, member);
     },
     'POST /v1/organizations/:id/memberships': (request) => {
-      const { organization } = asAdmin(request);
+      const { organization } = asManager(request);
       const { user_id, role } = parse(NewMember, request.body);
       return member(addMember(instance, organization, { user: requireUser(instance, user_id), role }));
     },
     'PATCH /v1/organizations/:id/memberships/:otherId': (request) => {
-      const membership = requireMembership(instance, asAdmin(request).organization, request.otherId);
+      const membership = requireMembership(instance, asManager(request).organization, request.otherId);
       return member(updateMember(instance, membership, parse(Role, request.body)));
     },
     'DELETE /v1/organizations/:id/memberships/:otherId': (request) => {
-      const membership = requireMembership(instance, asAdmin(request).organization, request.otherId);
+      const membership = requireMembership(instance, asManager(request).organization, request.otherId);
       removeMember(instance, membership);
       return member(membership);
     },
@@ -126,7 +130,7 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
     'POST /v1/organizations/:id/invitations': (request) => invite(request)[0],
     'POST /v1/organizations/:id/invitations/bulk': invite,
     'POST /v1/organizations/:id/invitations/:otherId/revoke': (request) => {
-      const invitation = pending(asAdmin(request).organization).find(({ id }) => id === request.otherId);
+      const invitation = pending(asManager(request).organization).find(({ id }) => id === request.otherId);
       if (invitation === undefined) throw notFound('The invitation');
       return publicInvitationResource(closeInvitation(instance, invitation, 'revoked'));
     },

@@ -4,6 +4,7 @@ import { ApiError, notFound } from './error';
 import { isVerified } from './identifiers';
 import { newId, newRow } from './ids';
 import type { Instance } from './instance';
+import { organizationClaims } from './organization-resources';
 import { membershipsOf, removeMember } from './organizations';
 import { hashPassword } from './passwords';
 import { deletedUserResource, sessionEventResource, userResource } from './resources';
@@ -193,11 +194,7 @@ export function issueToken(
     seconds,
     now: instance.clock.now(),
     origin,
-    organization: membership && {
-      id: membership.organizationId,
-      role: membership.role,
-      slug: instance.store.organizations.get(membership.organizationId)?.slug,
-    },
+    claims: membership && organizationClaims(instance, membership),
   });
 }
 

@@ -1,49 +1,85 @@
 import type { Membership, Organization, OrganizationInvitation } from './data';
+import { ApiError } from './error';
 import type { Instance } from './instance';
 import { AVATAR, publicUserData, type Resource } from './resources';
 
-const READ_MEMBERS = 'org:sys_memberships:read';
-/** The system permissions of each role. A custom role has those of a member. */
-const PERMISSIONS = new Map([
-  [
-    'org:admin',
-    [
-      'org:sys_profile:manage',
-      'org:sys_profile:delete',
-      'org:sys_memberships:manage',
-      READ_MEMBERS,
-      'org:sys_domains:read',
-      'org:sys_domains:manage',
-    ],
+const SYSTEM_PERMISSIONS = {
+  'org:admin': [
+    'org:sys_profile:manage',
+    'org:sys_profile:delete',
+    'org:sys_memberships:manage',
+    'org:sys_memberships:read',
+    'org:sys_domains:read',
+    'org:sys_domains:manage',
   ],
-  ['org:member', [READ_MEMBERS]],
-]);
+  'org:member': ['org:sys_memberships:read'],
+};
 
-const permissionsOf = (role: string) => PERMISSIONS.get(role) ?? [READ_MEMBERS];
+/** Returns the permissions of each role of the instance: those of Clerk, and those of the setting `roles`. */
+export function rolePermissions({ settings }: Pick<Instance, 'settings'>): Map<string, readonly string[]> {
+  const roles = new Map<string, readonly string[]>(Object.entries(SYSTEM_PERMISSIONS));
+  for (const [role, permissions] of Object.entries(settings.roles))
+    roles.set(role, [...(roles.get(role) ?? []), ...permissions]);
+  return roles;
+}
+
+const isSystem = (permission: string) => permission.startsWith('org:sys_');
+const permissionsOf = (instance: Instance, role: string) => rolePermissions(instance).get(role) ?? [];
 /** Returns the name of a role, such as `Admin` for `org:admin`. */
 const roleName = (role: string) => role.replace(/^org:/, '').replace(/^./, (letter) => letter.toUpperCase());
 
-/** The roles of an organization, with their permissions. */
-export const roleResources: readonly Resource[] = [...PERMISSIONS].map(([key, permissions]) => ({
-  object: 'role',
-  id: `role_${key.slice(4)}`,
-  key,
-  name: roleName(key),
-  description: `The role ${roleName(key)}`,
-  is_creator_eligible: key === 'org:admin',
-  permissions: permissions.map((permission) => ({
-    object: 'permission',
-    id: `perm_${permission}`,
-    key: permission,
-    name: permission,
-    description: permission,
-    type: 'system',
+/** Returns the roles of the instance, with their permissions. */
+export const roleResources = (instance: Instance): Resource[] =>
+  [...rolePermissions(instance)].map(([key, permissions]) => ({
+    object: 'role',
+    id: `role_${key.slice(4)}`,
+    key,
+    name: roleName(key),
+    description: `The role ${roleName(key)}`,
+    is_creator_eligible: key === 'org:admin',
+    permissions: permissions.map((permission) => ({
+      object: 'permission',
+      id: `perm_${permission}`,
+      key: permission,
+      name: permission,
+      description: permission,
+      type: isSystem(permission) ? 'system' : 'user',
+      created_at: 0,
+      updated_at: 0,
+    })),
     created_at: 0,
     updated_at: 0,
-  })),
-  created_at: 0,
-  updated_at: 0,
-}));
+  }));
+
+/**
+ * Returns the claims of a session token about its active organization. The custom permissions of the role are in `fea`, the
+ * features, in `per`, the actions, and in `fpm`, a bit mask of the actions of each feature. System permissions are in no token.
+ */
+export function organizationClaims(instance: Instance, { organizationId, role }: Membership) {
+  const slug = instance.store.organizations.get(organizationId)?.slug;
+  const organization = { id: organizationId, rol: role.replace(/^org:/, ''), slg: slug };
+  const custom = permissionsOf(instance, role).filter((permission) => !isSystem(permission));
+  if (custom.length === 0) return { o: organization };
+  const parts = (index: number) => [...new Set(custom.map((key) => key.split(':')[index]))].sort();
+  const [features, actions] = [parts(1), parts(2)];
+  const masks = features.map((feature) =>
+    actions.map((action, bit) => (custom.includes(`org:${feature}:${action}`) ? 2 ** bit : 0)),
+  );
+  return {
+    fea: features.map((feature) => `o:${feature}`).join(','),
+    o: {
+      ...organization,
+      per: actions.join(','),
+      fpm: masks.map((bits) => bits.reduce((sum, bit) => sum + bit)).join(','),
+    },
+  };
+}
+
+/** Throws Clerk's 403 unless the role of the member has the permission. */
+export function requirePermission(instance: Instance, { role }: Membership, permission: string): void {
+  if (permissionsOf(instance, role).includes(permission)) return;
+  throw new ApiError(403, 'missing_permission', `The permission ${permission} is missing.`);
+}
 
 /** An organization in responses of the Backend API and in events. */
 export function organizationResource(instance: Instance, organization: Organization): Resource {
@@ -103,7 +139,7 @@ export function publicMembershipResource(instance: Instance, membership: Members
     id: membership.id,
     role: membership.role,
     role_name: roleName(membership.role),
-    permissions: permissionsOf(membership.role),
+    permissions: permissionsOf(instance, membership.role),
     public_metadata: membership.publicMetadata,
     organization: organization && publicOrganizationResource(instance, organization),
     public_user_data: user && publicUserData(user),

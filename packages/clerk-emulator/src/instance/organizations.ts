@@ -4,7 +4,7 @@ import { newRow } from './ids';
 import type { Instance } from './instance';
 import { invitationResource, membershipResource, organizationResource } from './organization-resources';
 
-export const ADMIN = 'org:admin';
+const ADMIN = 'org:admin';
 
 /** Fields that a request may set. */
 export type OrganizationFields = Partial<

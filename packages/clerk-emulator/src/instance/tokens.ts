@@ -66,18 +66,15 @@ export function sessionToken(
   session: Pick<Session, 'id' | 'userId' | 'createdAt' | 'verifiedAt'>,
   token: Issue & {
     readonly origin: string | undefined;
-    /** The active organization of the session. */
-    readonly organization?: { id: string; role: string; slug: string | undefined } | undefined;
+    /** The claims about the active organization of the session. */
+    readonly claims: Readonly<Record<string, unknown>> | undefined;
   },
 ): string {
-  const { organization } = token;
   const claims = {
     ...(token.origin === undefined ? {} : { azp: token.origin }),
     ...issueClaims(token),
     fva: factorAge(session, token.now),
-    ...(organization && {
-      o: { id: organization.id, rol: organization.role.replace(/^org:/, ''), slg: organization.slug },
-    }),
+    ...token.claims,
     sid: session.id,
     sts: 'active',
     sub: session.userId,
