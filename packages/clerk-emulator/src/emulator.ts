@@ -119,7 +119,10 @@ export interface Emulator {
   readonly failures: Failures;
   /** Changes the format and the claims of later handshakes. */
   setHandshake(settings: Partial<HandshakeSettings>): void;
-  /** Settings of new OAuth access tokens, which can be changed. Default: JWTs that are valid for a day. Their issuer is `url`. */
+  /**
+   * Settings of OAuth, which can be changed. Default: access tokens are JWTs that are valid for a day. Their issuer is `url`. No
+   * metadata document of a client is on this machine.
+   */
   readonly oauth: Instance['oauth'];
   /** Closes all connections, cancels all timers and writes the data file. */
   stop(): Promise<void>;
@@ -159,7 +162,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     failures: failureQueue(() => operations),
     requests: requestLog(store.announce),
     handshakes: handshakes(clock, options.handshake),
-    oauth: { accessTokenFormat: 'jwt', accessTokenSeconds: DAY_SECONDS },
+    oauth: { accessTokenFormat: 'jwt', accessTokenSeconds: DAY_SECONDS, loopbackClients: false },
   };
   const clerkJs = serveClerkJs(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
   const backend = backendRoutes(instance);

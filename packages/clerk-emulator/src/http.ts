@@ -20,7 +20,7 @@ export interface ApiRequest {
   readonly headers: Headers;
 }
 
-/** The response of a handler: JSON, or no body if `body` is undefined. */
+/** The response of a handler: JSON, a text with its own content type, or no body if `body` is undefined. */
 export interface ApiResponse {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -150,7 +150,8 @@ const JSON_TYPE = 'application/json';
 export function respond({ status = 200, headers, cookies = [], body }: ApiResponse): Response {
   const all = new Headers({ 'cache-control': 'no-store', 'content-type': JSON_TYPE, ...headers });
   for (const cookie of cookies) all.append('set-cookie', cookie);
-  return new Response(body === undefined ? null : JSON.stringify(body), { status, headers: all });
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return new Response(text ?? null, { status, headers: all });
 }
 
 /** Returns parameters by name. The value is an array if the name occurs several times. */
@@ -184,13 +185,16 @@ async function readBody(req: HonoRequest): Promise<string> {
   throw new ApiError(413, 'request_body_too_large', 'The body is too large.');
 }
 
+/** Returns true for a content type that a page of another origin can send only after a CORS preflight. */
+export const isJson = (type: string): boolean => /^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type);
+
 /**
  * Returns the fields of a JSON or form body. Returns no fields for an empty body. Throws a 400 if a JSON body is not an
  * object.
  */
 function parseFields(text: string, type: string): Record<string, unknown> {
   if (text === '') return {};
-  if (!type.includes('json')) return readParameters(new URLSearchParams(text));
+  if (!isJson(type)) return readParameters(new URLSearchParams(text));
   try {
     return z.record(z.string(), z.unknown()).parse(JSON.parse(text));
   } catch {

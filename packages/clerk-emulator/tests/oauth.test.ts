@@ -28,6 +28,11 @@ const register = (uri = redirect_uri, fields = {}) =>
   mcp.registerClient(url, { metadata, clientMetadata: { redirect_uris: [uri], ...fields }, scope });
 const registerPublic = () => register(redirect_uri, { token_endpoint_auth_method: 'none' });
 const { client_id } = await registerPublic();
+/** Sends an authorization request. Returns where it leads, or `about:blank` if it leads nowhere. */
+const authorize = async (fields: Readonly<Record<string, string>>) => {
+  const query = new URLSearchParams({ client_id, state: 'a-state-', ...authorization, ...fields });
+  return locationOf(await fetch(`${url}/oauth/authorize?${query}`, { redirect: 'manual' })).href;
+};
 const token = async (fields: object): Promise<Partial<mcp.OAuthTokens & mcp.OAuthErrorResponse>> => {
   const body = new URLSearchParams({ client_id, ...fields });
   return (await fetch(`${url}/oauth/token`, { method: 'POST', body })).json();
@@ -45,9 +50,11 @@ const browser = await developmentBrowser(emulator);
 await browser.signIn(email, { password: PASSWORD });
 const locationOf = ({ headers }: Response) => new URL(headers.get('location') ?? 'about:blank', url);
 /** Sends the form of the consent page. Returns the code or the error that the client gets. */
-const consent = async (fields = {}, origin = url) => {
+const consent = async (fields = {}, origin = url, clientId = client_id) => {
   const form = { ...authorization, consented: 'true', ...fields };
-  const response = await browser.send('POST', `/v1/me/oauth/consent/${client_id}`, form, { origin });
+  const response = await browser.send('POST', `/v1/me/oauth/consent/${encodeURIComponent(clientId)}`, form, {
+    origin,
+  });
   const { searchParams } = locationOf(response);
   return searchParams.get('code') ?? searchParams.get('error') ?? '';
 };
@@ -88,29 +95,118 @@ test('The console shows a client and a consent without the secrets', async () =>
 test('A page of another origin on this machine reads the metadata with the header of an MCP client', async () => {
   const page = await newPage(application.url);
   await page.goto('/');
-  const read = `fetch('${metadata.issuer}/.well-known/openid-configuration', { headers: { 'mcp-protocol-version': '1' } })`;
+  const read = `fetch('${metadata.issuer}/.well-known/oauth-authorization-server', { headers: { 'mcp-protocol-version': '1' } })`;
   expect(await page.evaluate(`${read}.then((response) => response.json())`)).toEqual(metadata);
 });
 
-test('An invalid authorization request does not reach the consent page. It returns to the client if the redirect is registered', async () => {
+test('An invalid authorization request reaches the consent page in no case, and the client only with prompt=none', async () => {
   const { client_id: local } = await register('http://127.0.0.1/callback');
   for (const [fields, location] of [
-    [{ code_challenge: '' }, /^https:\/\/client.example\/.*error=invalid_request&.*state=s&iss=/],
+    [{ code_challenge: '' }, /^https:\/\/client.example\/.*error=invalid_request&.*state=a-state-&iss=/],
     [{ code_challenge_method: 'plain' }, /error=invalid_request&/],
     [{ response_type: 'token' }, /error=unsupported_response_type&/],
     [{ scope: 'profile email' }, /error=invalid_scope&/],
+    [{}, /error=interaction_required&/],
     [{ resource: 'javascript:alert(1)' }, /error=invalid_target&/],
     [{ client_id: 'unknown' }, /^about:blank$/],
     [{ redirect_uri: `${redirect_uri}/more` }, /^about:blank$/],
     [{ client_id: local, redirect_uri: 'http://127.0.0.1:80@evil.example/callback' }, /^about:blank$/],
     [{ client_id: local, redirect_uri: 'http://127.0.0.1:99999/callback' }, /^about:blank$/],
-    // A native app chooses the port at run time.
-    [{ client_id: local, redirect_uri: 'http://127.0.0.1:6274/callback' }, /\/oauth-consent\?/],
+  ] as const)
+    expect(await authorize({ prompt: 'none', ...fields })).toMatch(location);
+  expect(await authorize({ scope: 'email' })).toBe('about:blank');
+  // A native app chooses the port at run time.
+  const redirect = { client_id: local, redirect_uri: 'http://127.0.0.1:6274/callback' };
+  expect(await authorize(redirect)).toMatch(/\/oauth-consent\?/);
+});
+
+test('A token request that breaks an RFC gets the error code of the RFC', async () => {
+  const request = { client_id, grant_type: 'authorization_code', code: 'x', redirect_uri, code_verifier };
+  const post = async (body: string, type = 'application/x-www-form-urlencoded') => {
+    const init = { method: 'POST', body, headers: { 'content-type': type } };
+    const { error, error_description } = await (await fetch(`${url}/oauth/token`, init)).json();
+    expect(error_description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
+    return error;
+  };
+  for (const [fields, error] of [
+    [{ grant_type: '' }, 'invalid_request'],
+    [{ grant_type: 'password' }, 'unsupported_grant_type'],
+    [{ code_verifier: 'too-short' }, 'invalid_request'],
+    [{ client_id: 'un"known' }, 'invalid_client'],
+    [{ resource: '', scope: '' }, 'invalid_grant'],
+    [{}, 'invalid_grant'],
+  ] as const)
+    expect(await post(`${new URLSearchParams({ ...request, ...fields })}`)).toBe(error);
+  expect(await post(`${new URLSearchParams(request)}&grant_type=refresh_token`)).toBe('invalid_request');
+  expect(await post(JSON.stringify(request), 'application/json')).toBe('invalid_request');
+  const { headers } = await fetch(`${url}/oauth/token_info`, { method: 'POST', body: new URLSearchParams() });
+  expect(headers.get('www-authenticate')).toMatch(/^Basic realm="https:/);
+});
+
+test('A page of another origin cannot register a client, and a broken registration names its error', async () => {
+  const document = JSON.stringify({ redirect_uris: [redirect_uri] });
+  for (const [body, type] of [
+    [document, 'text/plain;x=json'],
+    [`redirect_uris=${redirect_uri}&redirect_uris=${redirect_uri}`, 'text/plain'],
+    ['{', 'application/json'],
   ] as const) {
-    const query = new URLSearchParams({ client_id, state: 's', ...authorization, ...fields });
-    const response = await fetch(`${url}/oauth/authorize?${query}`, { redirect: 'manual' });
-    expect(locationOf(response).href).toMatch(location);
+    const init = { method: 'POST', body, headers: { 'content-type': type } };
+    const response = await fetch(`${url}/oauth/register`, init);
+    expect(await response.json()).toMatchObject({ error: 'invalid_client_metadata' });
   }
+});
+
+test('A confidential client needs a state instead of PKCE, and can send its secret in the form', async () => {
+  const { client_id, client_secret = '' } = await register();
+  const request = { client_id, code_challenge: '', code_challenge_method: '' };
+  expect(await consent({ ...request, state: 'short' }, url, client_id)).toBe('invalid_request');
+  expect(await consent(request, url, client_id)).toBe('invalid_request');
+  const code = await consent({ ...request, state: 'a-state-' }, url, client_id);
+  const secret = { client_id, client_secret };
+  expect(await exchange(code, { ...secret, code_verifier })).toMatchObject({ error: 'invalid_grant' });
+  const { refresh_token: token = '' } = await exchange(code, { ...secret, code_verifier: '' });
+  const send = (path: string) =>
+    fetch(`${url}/oauth/${path}`, { method: 'POST', body: new URLSearchParams({ ...secret, token }) });
+  expect(await (await send('token_info')).json()).toEqual({ active: true, client_id, sub, scope });
+  expect((await send('token/revoke')).status).toBe(200);
+  expect(await (await send('token_info')).json()).toEqual({ active: false });
+});
+
+test('With response_mode=form_post, a page sends the code to the client', async () => {
+  const form = { ...authorization, consented: 'true', response_mode: 'form_post', state: '"><script>' };
+  const response = await browser.send('POST', `/v1/me/oauth/consent/${client_id}`, form, { origin: url });
+  expect(response.headers.get('content-type')).toContain('text/html');
+  expect(await response.text()).toMatch(
+    /action="https:\/\/client.example\/callback".*name="code" value="oac_.*value="&quot;&gt;&lt;script&gt;"/,
+  );
+});
+
+test('A metadata document of the client takes the place of a registration, unless it is invalid or on a private address', async () => {
+  let document: unknown;
+  const client = stopAfterAll(await startHttpServer(() => Response.json(document)));
+  const id = `${client.url}/client.json`;
+  const valid = { client_id: id, redirect_uris: [redirect_uri], scope };
+  const problem = async (content: unknown, client_id = id): Promise<string> => {
+    document = content;
+    const query = new URLSearchParams({ ...authorization, client_id });
+    return (await (await fetch(`${url}/oauth/authorize?${query}`, { redirect: 'manual' })).json())
+      .error_description;
+  };
+  expect(await problem(valid)).toContain('address is not allowed');
+  expect(await problem(valid, id.replace(/^http:/, 'https:'))).toContain('address is private');
+  oauth.loopbackClients = true;
+  expect(await problem({ ...valid, client_id: `${id}?` })).toContain('client_id');
+  expect(await problem({ ...valid, client_secret: 'secret' })).toContain('client_secret');
+  expect(await problem({ ...valid, redirect_uris: ['http://client.example/'] })).toContain('redirect_uris');
+  expect(await problem({ ...valid, client_name: 'x'.repeat(6000) })).toContain('longer than 5 KB');
+  for (const address of [client.url, `${client.url}/./client.json`, `${id}#x`])
+    expect(await problem(valid, address)).toContain('address is not allowed');
+  document = valid;
+  expect(await authorize({ client_id: id })).toMatch(/\/oauth-consent\?/);
+  document = null;
+  expect(await authorize({ client_id: id })).toMatch(/\/oauth-consent\?/);
+  const code = await consent({}, url, id);
+  expect(await exchange(code, { client_id: id })).toHaveProperty('access_token');
 });
 
 test('A client can register only redirects with TLS, to this machine or to a native app', async () => {
@@ -131,7 +227,11 @@ test('Only the consent page can consent, and a denial returns to the client', as
 test('A code is valid once, and only for its client, redirect URI and verifier. A second use ends the grant', async () => {
   const code = await consent();
   const { client_id } = await registerPublic();
-  for (const fields of [{ client_id }, { redirect_uri: `${redirect_uri}/` }, { code_verifier: 'another' }])
+  for (const fields of [
+    { client_id },
+    { redirect_uri: `${redirect_uri}/` },
+    { code_verifier: `${code_verifier}0` },
+  ])
     expect((await exchange(code, fields)).error).toBe('invalid_grant');
   const confidential = await register();
   for (const id of [confidential.client_id, `${confidential.client_id}:${confidential.client_secret}`])
@@ -143,15 +243,20 @@ test('A code is valid once, and only for its client, redirect URI and verifier. 
   expect(await userInfo(access_token)).toBe(401);
 });
 
-test('A refresh token is valid once, and a second use ends the grant. Without offline_access, there is none', async () => {
+test('A refresh token is valid once, and a second use after ten seconds ends the grant. Without offline_access, there is none', async () => {
   expect(await exchange(await consent({ scope: 'profile' }))).not.toHaveProperty('refresh_token');
   const first = await exchange(await consent());
   expect((await refresh(first.refresh_token, { scope: 'profile email' })).error).toBe('invalid_scope');
   const second = await refresh(first.refresh_token, { scope: 'profile' });
   expect(second.scope).toBe('profile');
   expect(await userInfo(second.refresh_token)).toBe(401);
+  const { access_token, refresh_token } = await refresh(first.refresh_token, { scope: 'profile' });
+  expect(await claimsOf(access_token)).toMatchObject({ scope: 'profile' });
+  clock.after(10_000, () => {});
+  clock.advance(10_000);
   expect((await refresh(first.refresh_token)).error).toBe('invalid_grant');
-  expect((await refresh(second.refresh_token)).error).toBe('invalid_grant');
+  for (const token of [second.refresh_token, refresh_token])
+    expect((await refresh(token)).error).toBe('invalid_grant');
 });
 
 test('Only a resource becomes the audience, and a token request cannot change it', async () => {
@@ -175,9 +280,11 @@ test('An opaque access token expires after the lifetime in the settings', async 
 test('After the end of the session, a client gets no tokens. The deletion of the user ends the consents', async () => {
   const code = await consent();
   const { refresh_token } = await exchange(await consent());
+  const { access_token: online } = await exchange(await consent({ scope: 'profile' }));
   for (const { id } of store.sessions.all()) emulator.revokeSession(id);
   expect((await exchange(code)).error).toBe('invalid_grant');
   expect((await refresh(refresh_token)).error).toBe('invalid_grant');
+  expect(await userInfo(online)).toBe(401);
   emulator.deleteUser(sub);
   expect(store.oauthGrants.size()).toBe(0);
 });

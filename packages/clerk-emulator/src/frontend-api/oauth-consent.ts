@@ -1,3 +1,4 @@
+import { html } from 'hono/html';
 import { z } from 'zod';
 import { type ApiResponse, parse, readParameters } from '../http';
 import type { OAuthClient } from '../instance/data';
@@ -22,58 +23,107 @@ const CODES = new Map([
 /** The URL of the service that a token is for (RFC 8707, 2). */
 export const Resource = z.optional(z.url({ protocol: /^https?$/ }).regex(/^[^#]*$/));
 
-/** Schema of an authorization request (RFC 6749, 4.1.1) with PKCE (RFC 7636, 4.3). */
-const authorizationRequest = ({ scopes }: OAuthClient) =>
-  z.object({
-    response_type: z.literal('code'),
-    redirect_uri: z.string(),
-    code_challenge: z.string().regex(/^[\w-]{43}$/),
-    code_challenge_method: z.literal('S256'),
-    scope: z
-      .string()
-      .default(scopes.join(' '))
-      .transform((text) => [...new Set(text.split(' ').filter(Boolean))])
-      .pipe(z.array(z.enum(scopes))),
-    resource: Resource,
-    nonce: z.string().optional(),
-  });
+const words = (text: string) => [...new Set(text.split(' ').filter(Boolean))];
+
+const Scope = ({ scopes }: OAuthClient) =>
+  z
+    .string()
+    .default(scopes.join(' '))
+    .transform(words)
+    .pipe(z.array(z.enum(scopes)));
+
+/** Schema of an authorization request (RFC 6749, 4.1.1). Only a public client needs PKCE (RFC 7636, 4.3). */
+function authorizationRequest(client: OAuthClient) {
+  const Challenge = z.string().regex(/^[\w-]{43}$/);
+  const Method = z.literal('S256');
+  const isPublic = client.secret === null;
+  return z
+    .object({
+      response_type: z.literal('code'),
+      redirect_uri: z.string(),
+      code_challenge: isPublic ? Challenge : Challenge.optional(),
+      code_challenge_method: isPublic ? Method : Method.optional(),
+      scope: Scope(client),
+      state: z.string().min(8).optional(),
+      prompt: z
+        .string()
+        .default('')
+        .transform(words)
+        .pipe(z.array(z.enum(['none', 'login', 'consent'])))
+        .refine((all) => all.length < 2 || !all.includes('none')),
+      response_mode: z.enum(['query', 'form_post']).optional(),
+      resource: Resource,
+      nonce: z.string().optional(),
+    })
+    .refine(({ code_challenge, code_challenge_method: method }) => !code_challenge === !method, {
+      path: ['code_challenge_method'],
+    })
+    .refine(({ code_challenge, state }) => code_challenge ?? state, { path: ['state'] });
+}
+
+/**
+ * Returns the parameters of a request. An empty parameter counts as missing. Throws a 400 for a parameter that occurs twice (RFC
+ * 6749, 3.1), unless it is `resource`.
+ */
+export function oauthParameters(all: Parameters): Parameters {
+  const given = Object.entries(all).filter(([, value]) => value !== '');
+  const doubled = given.find(([name, value]) => typeof value !== 'string' && name !== 'resource');
+  if (doubled === undefined) return Object.fromEntries(given);
+  throw new ApiError(400, 'invalid_request', `The parameter ${doubled[0]} occurs more than once.`);
+}
 
 /**
  * Redirects the browser to the consent page, or after it to the client with the code that `accept` returns. An error leads to
- * the client, unless the client or its redirect URI is unknown (RFC 6749, 4.1.2.1).
+ * the client only after the sign-in or with `prompt=none`, because any site can register itself (RFC 9700, 4.11.2).
  */
 export function authorize(
   instance: Instance,
-  { origin: iss, search, searchParams }: URL,
-  parameters: Parameters = readParameters(searchParams),
+  { origin: iss }: URL,
+  request: Parameters,
   accept?: (fields: z.output<ReturnType<typeof authorizationRequest>>) => string,
 ): ApiResponse {
+  const parameters = oauthParameters(request);
   const client = requireClient(instance, parameters);
-  const { redirect_uri, state } = parameters;
-  const toClient = (result: Readonly<Record<string, string>>) => {
+  const { redirect_uri = client.redirectUris[0], state, response_mode, prompt } = parameters;
+  const toClient = (result: Readonly<Record<string, string>>): ApiResponse => {
     const target = new URL(String(redirect_uri));
-    for (const [name, value] of Object.entries({ ...result, state, iss }))
-      if (typeof value === 'string') target.searchParams.set(name, value);
+    const fields = Object.entries({ ...result, ...(typeof state === 'string' && { state }), iss });
+    if (response_mode === 'form_post') return formPost(target.href, fields);
+    for (const [name, value] of fields) target.searchParams.set(name, value);
     return { status: 303, headers: { location: target.href } };
   };
   try {
-    const fields = parse(authorizationRequest(client), parameters);
+    const fields = parse(authorizationRequest(client), { ...parameters, redirect_uri });
     if (accept) return toClient({ code: accept(fields) });
-    return { status: 303, headers: { location: `/oauth-consent${search}` } };
+    if (prompt === 'none')
+      throw new ApiError(400, 'interaction_required', 'The user must sign in and consent.');
+    const query = new URLSearchParams(
+      Object.entries(parameters).map(([name, value]) => [name, String(value)]),
+    );
+    return { status: 303, headers: { location: `/oauth-consent?${query}` } };
   } catch (error) {
-    if (error instanceof ApiError) return toClient(oauthError(error));
+    if (error instanceof ApiError && (accept || prompt === 'none')) return toClient(oauthError(error));
     throw error;
   }
+}
+
+/** Returns a page that sends fields to the client (OAuth 2.0 Form Post Response Mode, 2). */
+function formPost(action: string, fields: readonly (readonly [string, string])[]): ApiResponse {
+  const inputs = fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`);
+  const body = html`<!doctype html><title>Continue</title><form method="post" action="${action}">${inputs}</form><script>document.forms[0].submit()</script>`;
+  return { headers: { 'content-type': 'text/html; charset=utf-8' }, body: String(body) };
 }
 
 /** Returns what the consent page shows about the request in its address. Throws a 4xx if the request is invalid. */
 export function consentInfo(instance: Instance, { id, url }: BrowserRequest): Record<string, unknown> {
   const parameters = readParameters(url.searchParams);
   const client = requireClient(instance, { ...parameters, client_id: id });
-  const { scope } = parse(authorizationRequest(client).pick({ scope: true }), parameters);
+  const { scope } = parse(z.object({ scope: Scope(client) }), oauthParameters(parameters));
   return {
     oauth_application_name: client.name,
     client_id: id,
+    // The emulator has no list of public suffixes. Without the domain, the page shows the host of the redirect URI.
+    redirect_domain: null,
     scopes: scope.map((name) => ({ scope: name, requires_consent: true })),
   };
 }
@@ -100,18 +150,28 @@ export function consent(instance: Instance, request: BrowserRequest): ApiRespons
   });
 }
 
-/** Returns an error in the form of RFC 6749. The code of an error of `parse` depends on the field. */
-export function oauthError({ code, message, parameter }: ApiError) {
-  const error = parameter === undefined ? code : (CODES.get(parameter) ?? 'invalid_request');
-  return { error, error_description: message };
+/**
+ * Returns an error in the form of RFC 6749. The code of an invalid field depends on the field. `other` is that of other fields and
+ * of missing ones.
+ */
+export function oauthError({ code, message, parameter = '' }: ApiError, other = 'invalid_request') {
+  const isInvalid = /^(form_param|request_body)_/.test(code);
+  const byField = code === 'form_param_missing' ? other : (CODES.get(parameter) ?? other);
+  // The description must not have other characters (RFC 6749, 5.2).
+  const error_description = message.replace(/[^\x20\x21\x23-\x5b\x5d-\x7e]/g, "'");
+  return { error: isInvalid ? byField : code, error_description };
 }
 
-/** Returns the client of an authorization request. Throws a 400 unless the client has registered the redirect URI. */
+/**
+ * Returns the client of an authorization request. Throws a 400 unless the client has registered the redirect URI. It may be
+ * missing if the client has only one.
+ */
 function requireClient({ store }: Instance, { client_id, redirect_uri }: Parameters): OAuthClient {
   const client = store.oauthClients.get(String(client_id));
   if (client === undefined) throw new ApiError(400, 'invalid_client', 'The client_id is unknown.');
   // Ignores the port of an address on this machine, because a native app chooses it at run time (RFC 8252, 7.3).
   const comparable = (uri: unknown) => String(uri).replace(/^(http:\/\/[^/?#@]*?):\d+(?=[/?]|$)/, '$1');
+  if (redirect_uri === undefined && client.redirectUris.length === 1) return client;
   const isRegistered = client.redirectUris.some((uri) => comparable(uri) === comparable(redirect_uri));
   if (isRegistered && URL.canParse(String(redirect_uri))) return client;
   throw new ApiError(400, 'invalid_request', 'The client has not registered this redirect_uri.');

@@ -1,129 +1,123 @@
 import { createHash } from 'node:crypto';
-import type { Hono } from 'hono';
+import { Hono } from 'hono';
 import { z } from 'zod';
-import { type ApiRequest, type ApiResponse, isLoopback, parse, respond, serve } from '../http';
+import { type ApiRequest, type ApiResponse, parse, readParameters, respond, serve } from '../http';
 import { activeSession, issueOAuthToken, requireUser } from '../instance/accounts';
-import type { OAuthClient, OAuthGrant, User } from '../instance/data';
+import type { OAuthClient, OAuthGrant } from '../instance/data';
 import { ApiError } from '../instance/error';
-import { newId, newRow, randomText } from '../instance/ids';
+import { newId } from '../instance/ids';
 import { type Instance, isSecretKey } from '../instance/instance';
-import { AVATAR } from '../instance/resources';
 import { DAY_SECONDS, idToken } from '../instance/tokens';
-import { authorize, oauthError, Resource } from './oauth-consent';
+import { loadClient, register, SCOPES } from './oauth-clients';
+import { authorize, oauthError, oauthParameters, Resource } from './oauth-consent';
 
 type Token = OAuthGrant['tokens'][number];
 
-/** The scopes of Clerk, each with the claims that a client gets about the user. */
-const SCOPES = new Map<string, (user: User) => object>([
-  ['openid', () => ({})],
-  ['profile', (user) => ({ given_name: user.firstName, family_name: user.lastName, picture: AVATAR })],
-  ['email', ({ email }) => ({ email, email_verified: email !== null })],
-  [
-    'public_metadata',
-    (user) => ({ public_metadata: user.publicMetadata, unsafe_metadata: user.unsafeMetadata }),
-  ],
-  ['private_metadata', (user) => ({ private_metadata: user.privateMetadata })],
-  ['offline_access', () => ({})],
-]);
-
-/** An address of the client. Schemes other than http and https belong to native apps. */
-const RedirectUri = z
-  .url({ abort: true })
-  .regex(/^[^#]*$/)
-  .refine((uri) => {
-    const { protocol } = new URL(uri);
-    return protocol === 'http:'
-      ? isLoopback(uri)
-      : !/^(?:about|blob|data|file|javascript|vbscript):$/.test(protocol);
-  }, 'http is only for this machine');
-
-/** The fields of a registration that are used (RFC 7591, 2). Invalid optional fields are replaced. */
-const Registration = z.object({
-  redirect_uris: z.array(RedirectUri).min(1),
-  client_name: z.string().min(1).max(200).catch('OAuth client'),
-  token_endpoint_auth_method: z.enum(['client_secret_basic', 'none']).catch('client_secret_basic'),
-  // At Clerk, a client may request only the scopes of its registration. These are the default ones.
-  scope: z.string().catch('profile email'),
-});
-
-/** The fields of a token request, and those of each grant type (RFC 6749, 4.1.3 and 6; RFC 7636, 4.5). */
+/** The fields of a token request, and those of each grant type (RFC 6749, 4.1.3 and 6; RFC 7636, 4.1 and 4.5). */
 const TokenRequest = z.object({
   grant_type: z.enum(['authorization_code', 'refresh_token']),
   resource: Resource,
 });
-const CodeRequest = z.object({ code: z.string(), redirect_uri: z.string(), code_verifier: z.string() });
+const CodeRequest = z.object({
+  code: z.string(),
+  redirect_uri: z.string(),
+  code_verifier: z
+    .string()
+    .regex(/^[\w.~-]{43,128}$/)
+    .optional(),
+});
 const RefreshRequest = z.object({ refresh_token: z.string(), scope: z.string().optional() });
+const TokenSecret = z.object({ token: z.string() });
+
+/** Time after its use in which a refresh token is accepted again, because a client may refresh several times in parallel. */
+const REFRESH_GRACE_MILLISECONDS = 10_000;
 
 /** Serves Clerk's authorization server. The consent page is part of the account portal. */
 export function authorizationServer(instance: Instance): Hono {
-  return serve({
-    'GET /.well-known/oauth-authorization-server': metadata,
-    'GET /.well-known/openid-configuration': metadata,
-    'GET /oauth/authorize': ({ url }) => authorize(instance, url),
-    'POST /oauth/register': (request) => register(instance, request),
-    'POST /oauth/token': (request) => exchange(instance, request),
-    'GET /oauth/userinfo': (request) => userInfo(instance, request),
-  }).onError((error) => {
+  const app = new Hono();
+  app.use('/oauth/authorize', async ({ req }, next) => {
+    const form = new URLSearchParams(req.method === 'POST' ? await req.text() : '');
+    await loadClient(instance, req.query('client_id') ?? form.get('client_id') ?? '');
+    return next();
+  });
+  app.onError((error, { req }) => {
     if (!(error instanceof ApiError)) throw error;
     const status = error.parameter === undefined ? error.status : 400;
     const scheme = error.code === 'invalid_client' ? 'Basic' : 'Bearer';
-    const headers = status === 401 ? { 'www-authenticate': `${scheme} error="${error.code}"` } : {};
-    return respond({ status, headers, body: oauthError(error) });
+    const challenge = `${scheme} realm="${instance.publishableKey.issuer}", error="${error.code}"`;
+    const headers = status === 401 ? { 'www-authenticate': challenge } : {};
+    const other = req.path === '/oauth/register' ? 'invalid_client_metadata' : 'invalid_request';
+    return respond({ status, headers, body: oauthError(error, other) });
   });
+  const form = (handler: (request: ApiRequest) => ApiResponse) => (request: ApiRequest) => {
+    const type = request.headers.get('content-type') ?? '';
+    if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
+      throw new ApiError(400, 'invalid_request', 'The body is not application/x-www-form-urlencoded.');
+    return handler({ ...request, body: oauthParameters(request.body) });
+  };
+  return app.route(
+    '/',
+    serve({
+      'GET /.well-known/oauth-authorization-server': ({ url: { origin } }) => ({
+        body: {
+          ...metadata(origin),
+          registration_endpoint: `${origin}/oauth/register`,
+          client_id_metadata_document_supported: true,
+        },
+      }),
+      'GET /.well-known/openid-configuration': ({ url: { origin } }) => ({
+        body: {
+          ...metadata(origin),
+          introspection_endpoint: `${origin}/oauth/token_info`,
+          userinfo_endpoint: `${origin}/oauth/userinfo`,
+          response_modes_supported: ['query', 'form_post'],
+          backchannel_logout_supported: false,
+          frontchannel_logout_supported: false,
+        },
+      }),
+      'GET /oauth/authorize': ({ url }) => authorize(instance, url, readParameters(url.searchParams)),
+      'POST /oauth/authorize': form(({ url, body }) => authorize(instance, url, body)),
+      'POST /oauth/register': (request) => register(instance, request),
+      'POST /oauth/token': form((request) => exchange(instance, request)),
+      'POST /oauth/token_info': form((request) => tokenInfo(instance, request)),
+      'POST /oauth/token/revoke': form((request) => revoke(instance, request)),
+      'GET /oauth/userinfo': (request) => userInfo(instance, request),
+      'POST /oauth/userinfo': (request) => userInfo(instance, request),
+    }),
+  );
 }
+
+const CLAIMS =
+  'aud email email_verified exp family_name given_name iat iss name nonce picture preferred_username sub';
 
 /** Returns the metadata of the server. A client rejects an issuer other than the origin that it requests (RFC 8414, 3.3). */
-function metadata({ url: { origin } }: ApiRequest): ApiResponse {
+function metadata(origin: string) {
   return {
-    body: {
-      issuer: origin,
-      authorization_endpoint: `${origin}/oauth/authorize`,
-      token_endpoint: `${origin}/oauth/token`,
-      registration_endpoint: `${origin}/oauth/register`,
-      userinfo_endpoint: `${origin}/oauth/userinfo`,
-      jwks_uri: `${origin}/.well-known/jwks.json`,
-      response_types_supported: ['code'],
-      grant_types_supported: ['authorization_code', 'refresh_token'],
-      token_endpoint_auth_methods_supported: ['client_secret_basic', 'none'],
-      scopes_supported: [...SCOPES.keys()],
-      subject_types_supported: ['public'],
-      id_token_signing_alg_values_supported: ['RS256'],
-      code_challenge_methods_supported: ['S256'],
-      authorization_response_iss_parameter_supported: true,
-    },
-  };
-}
-
-/** Registers a client (RFC 7591, 3). Throws a 400 if a redirect URI is invalid. */
-function register(instance: Instance, { body }: ApiRequest): ApiResponse {
-  const fields = parse(Registration, body);
-  const client = instance.store.oauthClients.put({
-    ...newRow(instance, 'oa'),
-    id: randomText(16),
-    name: fields.client_name,
-    redirectUris: fields.redirect_uris,
-    scopes: fields.scope.split(' ').filter((scope) => SCOPES.has(scope)),
-    secret: fields.token_endpoint_auth_method === 'none' ? null : randomText(32),
-  });
-  return {
-    status: 201,
-    body: {
-      ...fields,
-      client_id: client.id,
-      client_id_issued_at: Math.floor(client.createdAt / 1000),
-      ...(client.secret !== null && { client_secret: client.secret, client_secret_expires_at: 0 }),
-      scope: client.scopes.join(' '),
-      grant_types: ['authorization_code', 'refresh_token'],
-      response_types: ['code'],
-    },
+    issuer: origin,
+    authorization_endpoint: `${origin}/oauth/authorize`,
+    token_endpoint: `${origin}/oauth/token`,
+    revocation_endpoint: `${origin}/oauth/token/revoke`,
+    jwks_uri: `${origin}/.well-known/jwks.json`,
+    response_types_supported: ['code'],
+    grant_types_supported: ['authorization_code', 'refresh_token'],
+    token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
+    scopes_supported: [...SCOPES.keys()],
+    claims_supported: CLAIMS.split(' '),
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: ['RS256'],
+    code_challenge_methods_supported: ['S256'],
+    // Not in Clerk's document. A client verifies the `iss` of an authorization response only if the server announces it.
+    authorization_response_iss_parameter_supported: true,
   };
 }
 
 /** Returns the client that sends a token request (RFC 6749, 2.3). Throws a 401 if it is unknown or its secret is wrong. */
 function requireClient({ store }: Instance, { headers, body }: ApiRequest): OAuthClient {
   const [, basic] = /^Basic (.+)$/i.exec(headers.get('authorization') ?? '') ?? [];
-  const { client_id: named } = body;
-  const [id = '', secret = ''] = basic ? Buffer.from(basic, 'base64').toString().split(':') : [String(named)];
+  const { client_id: named, client_secret: sent = '' } = body;
+  const [id = '', secret = ''] = basic
+    ? Buffer.from(basic, 'base64').toString().split(':')
+    : [String(named), String(sent)];
   const client = named === undefined || named === id ? store.oauthClients.get(id) : undefined;
   if (client && isSecretKey({ secretKey: client.secret ?? '' }, secret)) return client;
   throw new ApiError(401, 'invalid_client', 'The client is unknown, or its secret is wrong.');
@@ -139,8 +133,8 @@ function findToken({ store, clock }: Instance, kind: Token['kind'], secret: stri
 }
 
 /**
- * Validates a token request. Returns its code or refresh token, with the grant and the audience. A second use ends the grant,
- * because one of the two requests may come from a thief (RFC 9700, 4.14.2).
+ * Validates a token request. Returns its code or refresh token, with the grant and the audience. A second use, of a refresh token
+ * after a few seconds, ends the grant, because one of the two requests may come from a thief (RFC 9700, 4.14.2).
  */
 function redeem(instance: Instance, request: ApiRequest) {
   const client = requireClient(instance, request);
@@ -153,10 +147,15 @@ function redeem(instance: Instance, request: ApiRequest) {
     : findToken(instance, 'refresh', refresh?.refresh_token ?? '');
   if (found?.grant.clientId !== client.id) throw invalidGrant('is invalid or has expired');
   const { id, sessionId, request: granted } = found.grant;
-  if (found.token.used) instance.store.oauthGrants.delete(id);
-  if (found.token.used) throw invalidGrant('was used before');
+  const { used, usedAt } = found.token;
+  const isParallel =
+    refresh !== undefined && (usedAt ?? 0) + REFRESH_GRACE_MILLISECONDS > instance.clock.now();
+  if (used && !isParallel) {
+    instance.store.oauthGrants.delete(id);
+    throw invalidGrant('was used before');
+  }
   if (!activeSession(instance, sessionId)) throw invalidGrant('belongs to a session that has ended');
-  if (proof && s256(proof.code_verifier) !== granted.code_challenge)
+  if (proof && (proof.code_verifier && s256(proof.code_verifier)) !== granted.code_challenge)
     throw invalidGrant('has another code_verifier');
   if (proof && proof.redirect_uri !== granted.redirect_uri) throw invalidGrant('has another redirect_uri');
   if (resource !== undefined && resource !== (granted.resource ?? resource))
@@ -184,21 +183,24 @@ function exchange(instance: Instance, request: ApiRequest): ApiResponse {
     accessTokenFormat === 'opaque'
       ? newId('oat')
       : issueOAuthToken(instance, { issuer, userId }, { audience, scopes, clientId });
-  const access: Token = { kind: 'access', secret: accessToken, used: false, expireAt: now + seconds * 1000 };
+  const expireAt = now + seconds * 1000;
+  const access: Token = { kind: 'access', secret: accessToken, used: false, scopes, expireAt };
   const refresh: Token = { kind: 'refresh', secret: newId('ort'), used: false };
   const isOffline = grant.request.scope.includes('offline_access');
-  const tokens = grant.tokens.map((token) => (token === used ? { ...token, used: true } : token));
+  const tokens = grant.tokens.map((token) =>
+    token === used ? { ...token, used: true, usedAt: now } : token,
+  );
   instance.store.oauthGrants.put({
     ...grant,
     request: { ...grant.request, resource: audience },
     tokens: [...tokens, access, ...(isOffline ? [refresh] : [])],
   });
-  const claims = { ...userClaims(instance, grant), aud: clientId, nonce };
+  const claims = { ...userClaims(instance, grant, scopes), aud: clientId, nonce };
   const id = idToken(instance.signingKey, { issuer, now, seconds: DAY_SECONDS }, claims);
   return {
     body: {
       access_token: accessToken,
-      token_type: 'bearer',
+      token_type: 'Bearer',
       expires_in: seconds,
       scope: scopes.join(' '),
       ...(isOffline && { refresh_token: refresh.secret }),
@@ -207,15 +209,52 @@ function exchange(instance: Instance, request: ApiRequest): ApiResponse {
   };
 }
 
+/** Returns a token that can be used now. Without `offline_access`, it ends with the session of the user. */
+function findActive(instance: Instance, kind: Token['kind'], secret: string) {
+  const found = findToken(instance, kind, secret);
+  if (found === undefined || found.token.used) return undefined;
+  const { request, sessionId } = found.grant;
+  const isOffline = kind === 'access' && request.scope.includes('offline_access');
+  return isOffline || activeSession(instance, sessionId) ? found : undefined;
+}
+
+/** Returns whether an access or refresh token of the client is active (RFC 7662, 2.2). */
+function tokenInfo(instance: Instance, request: ApiRequest): ApiResponse {
+  const { id: client_id } = requireClient(instance, request);
+  const { token } = parse(TokenSecret, request.body);
+  const found = findActive(instance, 'access', token) ?? findActive(instance, 'refresh', token);
+  if (found?.grant.clientId !== client_id) return { body: { active: false } };
+  const { userId: sub, request: granted } = found.grant;
+  return { body: { active: true, client_id, sub, scope: (found.token.scopes ?? granted.scope).join(' ') } };
+}
+
+/** Revokes a token of the client, and with a refresh token its grant (RFC 7009, 2). At Clerk, no JWT can be revoked. */
+function revoke(instance: Instance, request: ApiRequest): ApiResponse {
+  const client = requireClient(instance, request);
+  const { token: secret } = parse(TokenSecret, request.body);
+  if (secret.includes('.')) throw new ApiError(400, 'unsupported_token_type', 'A JWT cannot be revoked.');
+  const { oauthGrants } = instance.store;
+  const grant = oauthGrants.find(
+    ({ clientId, tokens }) => clientId === client.id && tokens.some((token) => token.secret === secret),
+  );
+  if (grant?.tokens.find((token) => token.secret === secret)?.kind === 'access')
+    oauthGrants.put({ ...grant, tokens: grant.tokens.filter((token) => token.secret !== secret) });
+  else if (grant) oauthGrants.delete(grant.id);
+  return {};
+}
+
 /** Returns the claims about the user of an access token (OpenID Connect Core, 5.3). Throws a 401 if the token is not valid. */
 function userInfo(instance: Instance, { headers }: ApiRequest): ApiResponse {
   const secret = headers.get('authorization')?.replace(/^Bearer /i, '') ?? '';
-  const found = findToken(instance, 'access', secret);
-  if (found) return { body: { user_id: found.grant.userId, ...userClaims(instance, found.grant) } };
-  throw new ApiError(401, 'invalid_token', 'The access token is invalid or has expired.');
+  const found = findActive(instance, 'access', secret);
+  if (found === undefined)
+    throw new ApiError(401, 'invalid_token', 'The access token is invalid or has expired.');
+  const { grant, token } = found;
+  const identity = { object: 'oauth_user_info', instance_id: instance.signingKey.kid, user_id: grant.userId };
+  return { body: { ...identity, ...userClaims(instance, grant, token.scopes) } };
 }
 
-function userClaims(instance: Instance, { userId, request }: OAuthGrant) {
+function userClaims(instance: Instance, { userId, request }: OAuthGrant, scopes = request.scope) {
   const user = requireUser(instance, userId);
-  return Object.assign({ sub: userId }, ...request.scope.map((scope) => SCOPES.get(scope)?.(user)));
+  return Object.assign({ sub: userId }, ...scopes.map((scope) => SCOPES.get(scope)?.(user)));
 }

@@ -39,7 +39,6 @@ export function frontendApi(instance: Instance): Hono {
     ...emailAddressRoutes(instance),
     ...reverificationRoutes(instance),
     ...organizationRoutes(instance),
-    'GET /v1/me/oauth/consent/:id': (request) => consentInfo(instance, request),
   };
   const unknown = ({ url, method }: ApiRequest) => {
     throw notEmulated(`${method} ${url.pathname}`);
@@ -61,6 +60,7 @@ export function frontendApi(instance: Instance): Hono {
         requested === undefined ? {} : { organizationId: ownOrganization(instance, session, requested) };
       return { body: { object: 'token', jwt: issueToken(instance, session, { origin, ...organization }) } };
     },
+    'GET /v1/me/oauth/consent/:id': (request) => ({ body: consentInfo(instance, request) }),
     'POST /v1/me/oauth/consent/:id': (request) => consent(instance, request),
     'GET /v1/me/sessions/active': (request) => ({ body: activeDevices(instance, request) }),
     'GET /v1/me/email_addresses': (request) => ({ body: ownAddresses(instance, request) }),

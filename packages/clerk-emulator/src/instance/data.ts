@@ -167,7 +167,10 @@ const OrganizationInvitation = z.object({
   privateMetadata: Metadata,
 });
 
-/** An application that has registered itself to act for users. `id` is its `client_id`. A public client has no secret. */
+/**
+ * An application that acts for users. `id` is its `client_id`. It has registered itself, or its id is the address of a metadata
+ * document, which `updatedAt` is the time of. A public client has no secret.
+ */
 const OAuthClient = z.object({
   ...Dated,
   name: z.string(),
@@ -185,16 +188,18 @@ const OAuthGrant = z.object({
   request: z.object({
     redirect_uri: z.string(),
     scope: z.array(z.string()),
-    code_challenge: z.string(),
+    code_challenge: z.string().optional(),
     resource: z.string().optional(),
     nonce: z.string().optional(),
   }),
-  /** A code and a refresh token can be used once. A refresh token does not expire. */
+  /** A code can be used once, and a refresh token for a few seconds after its use. A refresh token does not expire. */
   tokens: z.array(
     z.object({
       kind: z.enum(['code', 'access', 'refresh']),
       secret: z.string(),
       used: z.boolean(),
+      usedAt: Time.optional(),
+      scopes: z.array(z.string()).optional(),
       expireAt: Time.optional(),
     }),
   ),

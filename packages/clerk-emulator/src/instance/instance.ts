@@ -24,8 +24,15 @@ export interface Instance {
   readonly failures: FailureQueue;
   readonly requests: RequestLog;
   readonly handshakes: Handshakes;
-  /** Settings of new OAuth access tokens. An opaque token is a random string that starts with `oat_`. */
-  readonly oauth: { accessTokenFormat: 'jwt' | 'opaque'; accessTokenSeconds: number };
+  /**
+   * Settings of OAuth. An opaque access token is a random string that starts with `oat_`. `loopbackClients` lets the metadata
+   * document of a client be on this machine.
+   */
+  readonly oauth: {
+    accessTokenFormat: 'jwt' | 'opaque';
+    accessTokenSeconds: number;
+    loopbackClients: boolean;
+  };
 }
 
 /** The content of a publishable key. */
