@@ -63,7 +63,7 @@ export function emailAddressRoutes(instance: Instance): Routes<BrowserRequest, u
         throw new ApiError(400, 'last_identification_deletion_failed', message);
       }
       updateUser(instance, user, { emails });
-      return { id: email.id, object: 'email_address', slug: null, deleted: true };
+      return { id: email.id, object: 'email_address', deleted: true };
     },
   };
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
 import { z } from 'zod';
-import { type ApiRequest, type ApiResponse, parse, readParameters, respond, serve } from '../http';
+import { type ApiRequest, type ApiResponse, errorBody, parse, readParameters, respond, serve } from '../http';
 import { activeSession, issueOAuthToken, requireUser } from '../instance/accounts';
 import type { OAuthClient, OAuthGrant } from '../instance/data';
 import { ApiError } from '../instance/error';
@@ -47,7 +47,8 @@ export function authorizationServer(instance: Instance): Hono {
     const challenge = `${scheme} realm="${instance.publishableKey.issuer}", error="${error.code}"`;
     const headers = status === 401 ? { 'www-authenticate': challenge } : {};
     const other = req.path === '/oauth/register' ? 'invalid_client_metadata' : 'invalid_request';
-    return respond({ status, headers, body: oauthError(error, other) });
+    const body = req.path === '/oauth/userinfo' ? errorBody(error) : oauthError(error, other);
+    return respond({ status, headers, body });
   });
   const form = (handler: (request: ApiRequest) => ApiResponse) => (request: ApiRequest) => {
     const type = request.headers.get('content-type') ?? '';
@@ -228,18 +229,16 @@ function tokenInfo(instance: Instance, request: ApiRequest): ApiResponse {
   return { body: { active: true, client_id, sub, scope: (found.token.scopes ?? granted.scope).join(' ') } };
 }
 
-/** Revokes a token of the client, and with a refresh token its grant (RFC 7009, 2). At Clerk, no JWT can be revoked. */
+/** Revokes the grant of a token of the client (RFC 7009, 2.1). At Clerk, a JWT cannot be revoked. */
 function revoke(instance: Instance, request: ApiRequest): ApiResponse {
   const client = requireClient(instance, request);
-  const { token: secret } = parse(TokenSecret, request.body);
-  if (secret.includes('.')) throw new ApiError(400, 'unsupported_token_type', 'A JWT cannot be revoked.');
+  const { token } = parse(TokenSecret, request.body);
+  if (token.includes('.')) throw new ApiError(400, 'unsupported_token_type', 'A JWT cannot be revoked.');
   const { oauthGrants } = instance.store;
-  const grant = oauthGrants.find(
-    ({ clientId, tokens }) => clientId === client.id && tokens.some((token) => token.secret === secret),
-  );
-  if (grant?.tokens.find((token) => token.secret === secret)?.kind === 'access')
-    oauthGrants.put({ ...grant, tokens: grant.tokens.filter((token) => token.secret !== secret) });
-  else if (grant) oauthGrants.delete(grant.id);
+  const isOwn = ({ clientId, tokens }: OAuthGrant) =>
+    clientId === client.id && tokens.some(({ secret }) => secret === token);
+  const grant = oauthGrants.find(isOwn);
+  if (grant) oauthGrants.delete(grant.id);
   return {};
 }
 

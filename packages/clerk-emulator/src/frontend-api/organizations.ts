@@ -108,7 +108,12 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
       const { searchParams } = request.url;
       const roles = [...searchParams.getAll('role'), ...searchParams.getAll('role[]')];
       const members = membersOf(instance, asMember(request).organization);
-      const selected = members.filter(({ role }) => roles.length === 0 || roles.includes(role));
+      const query = searchParams.get('query')?.toLowerCase() ?? '';
+      const selected = members.filter(
+        (each) =>
+          (roles.length === 0 || roles.includes(each.role)) &&
+          JSON.stringify(member(each)['public_user_data']).toLowerCase().includes(query),
+      );
       return pageOf(request.url, selected, member);
     },
     'POST /v1/organizations/:id/memberships': (request) => {

@@ -68,8 +68,7 @@ export function frontendApi(instance: Instance): Hono {
     ...wrapHandlers(resources, (handler, route) => (request: BrowserRequest) => {
       requireRecentVerification(instance, request, route);
       const response = handler(request);
-      const client = route.startsWith('GET') ? null : currentClient(instance, request.browser);
-      return { body: { response, client } };
+      return { body: { response, client: currentClient(instance, request.browser) } };
     }),
     'ALL /v1/:area{(?:client|dev_browser|environment|me|organizations)}/*': unknown,
   };

@@ -261,7 +261,6 @@ export function signInResource(
     created_session_id: signIn.createdSessionId,
     abandon_at: signIn.abandonAt,
     client_trust_state: null,
-    protect_check: null,
   };
 }
 
