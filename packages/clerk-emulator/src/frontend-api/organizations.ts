@@ -112,7 +112,7 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
       const selected = members.filter(
         (each) =>
           (roles.length === 0 || roles.includes(each.role)) &&
-          JSON.stringify(member(each)['public_user_data']).toLowerCase().includes(query),
+          textsOf(store.users.get(each.userId)).some((text) => text?.toLowerCase().includes(query)),
       );
       return pageOf(request.url, selected, member);
     },
@@ -167,3 +167,9 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
     },
   };
 }
+
+/** Returns the texts by which a member is searched. */
+const textsOf = (user: User | undefined) =>
+  user
+    ? [user.id, user.username, user.firstName, user.lastName, ...user.emails.map(({ value }) => value)]
+    : [];
