@@ -66,6 +66,12 @@ function parseNumber(name: string, text: string, isValid: (value: number) => boo
   return value;
 }
 
+function readSettings(file: string): Settings {
+  const { data, error } = Settings.strict().safeParse(JSON.parse(readFileSync(file, 'utf8')));
+  if (data) return data;
+  throw new Error(`--settings: ${file} is not valid.\n${z.prettifyError(error)}`);
+}
+
 const isPort = (value: number) => Number.isInteger(value) && value >= 0 && value <= 65_535;
 const isFactor = (value: number) => value > 0 && value <= 1;
 
@@ -85,7 +91,7 @@ async function main(): Promise<void> {
   if (command?.length === 0) throw new Error(`dev needs a command after --.\n${USAGE}`);
   const { 'webhook-url': webhookUrl, 'webhook-secret': secret } = options;
   const emulator = await startEmulator({
-    ...(options.settings && Settings.strict().parse(JSON.parse(readFileSync(options.settings, 'utf8')))),
+    ...(options.settings && readSettings(options.settings)),
     port: parseNumber('port', options.port, isPort),
     console: { preferredPort: parseNumber('console-port', options['console-port'], isPort) },
     publishableKey: options['publishable-key'],

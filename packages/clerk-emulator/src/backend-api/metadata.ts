@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { parse } from '../http';
+import { Metadata, mergeMetadata } from '../instance/metadata';
 
-export const Metadata = z.record(z.string(), z.unknown());
-type Metadata = Readonly<z.infer<typeof Metadata>>;
+export { Metadata } from '../instance/metadata';
 
 export const MetadataChange = z.strictObject({
   public_metadata: Metadata.nullish(),
@@ -27,20 +27,8 @@ export function mergedMetadata(
 ) {
   const change = parse(MetadataChange, body);
   return {
-    publicMetadata: merge(row.publicMetadata, change.public_metadata),
-    privateMetadata: merge(row.privateMetadata, change.private_metadata),
-    ...(row.unsafeMetadata && { unsafeMetadata: merge(row.unsafeMetadata, change.unsafe_metadata) }),
+    publicMetadata: mergeMetadata(row.publicMetadata, change.public_metadata),
+    privateMetadata: mergeMetadata(row.privateMetadata, change.private_metadata),
+    ...(row.unsafeMetadata && { unsafeMetadata: mergeMetadata(row.unsafeMetadata, change.unsafe_metadata) }),
   };
-}
-
-/** Merges nested objects recursively, as Clerk does. A null removes its key. */
-function merge(current: Metadata, change: Metadata | null | undefined): Record<string, unknown> {
-  const merged = new Map(Object.entries(current));
-  for (const [key, value] of Object.entries(change ?? {})) {
-    const [before, after] = [Metadata.safeParse(merged.get(key)), Metadata.safeParse(value)];
-    if (value === null) merged.delete(key);
-    else if (before.success && after.success) merged.set(key, merge(before.data, after.data));
-    else merged.set(key, value);
-  }
-  return Object.fromEntries(merged);
 }

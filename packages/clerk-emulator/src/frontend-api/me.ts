@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { mergedMetadata } from '../backend-api/metadata';
 import { parse, type Routes } from '../http';
 import {
   acceptPassword,
@@ -13,6 +12,7 @@ import type { User } from '../instance/data';
 import { ApiError, notFound } from '../instance/error';
 import { isVerified } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
+import { mergeMetadata } from '../instance/metadata';
 import { requirePassword } from '../instance/passwords';
 import {
   deletedUserResource,
@@ -68,7 +68,8 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
     },
     'PATCH /v1/me/metadata': (request) => {
       const { user } = requireSignedIn(instance, request);
-      return own(updateUser(instance, user, mergedMetadata(user, parse(MetadataPatch, request.body))));
+      const { unsafe_metadata: patch } = parse(MetadataPatch, request.body);
+      return own(updateUser(instance, user, { unsafeMetadata: mergeMetadata(user.unsafeMetadata, patch) }));
     },
     'POST /v1/me/change_password': (request) => {
       const { user, session } = requireSignedIn(instance, request);

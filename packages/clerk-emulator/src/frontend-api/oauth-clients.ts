@@ -3,7 +3,6 @@ import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { BlockList } from 'node:net';
 import { z } from 'zod';
-import { messageOf } from '../errors';
 import { type ApiRequest, type ApiResponse, isJson, isLoopback, parse } from '../http';
 import type { OAuthClient, User } from '../instance/data';
 import { ApiError } from '../instance/error';
@@ -130,8 +129,8 @@ export async function loadClient(instance: Instance, id: string): Promise<void> 
     });
     putClient(instance, id, parse(Document, JSON.parse(await download(url, isLocal))), null);
   } catch (error) {
-    const message = `The client metadata document is not valid: ${messageOf(error)}`;
-    throw new ApiError(400, 'invalid_client', message);
+    const problem = error instanceof Error ? error.message : error;
+    throw new ApiError(400, 'invalid_client', `The client metadata document is not valid: ${problem}`);
   }
 }
 

@@ -16,7 +16,7 @@ const SYSTEM_PERMISSIONS = {
 };
 
 /** Returns the permissions of each role of the instance: those of Clerk, and those of the setting `roles`. */
-export function rolePermissions({ settings }: Pick<Instance, 'settings'>): Map<string, readonly string[]> {
+function rolePermissions({ settings }: Pick<Instance, 'settings'>): Map<string, readonly string[]> {
   const roles = new Map<string, readonly string[]>(Object.entries(SYSTEM_PERMISSIONS));
   for (const [role, permissions] of Object.entries(settings.roles))
     roles.set(role, [...(roles.get(role) ?? []), ...permissions]);
