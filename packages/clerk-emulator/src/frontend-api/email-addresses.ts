@@ -10,23 +10,26 @@ import { checkCode, mailCode, UNSENT } from '../instance/mail';
 import { emailAddressResources } from '../instance/resources';
 import { type BrowserRequest, requireSignedIn } from './browser';
 
-type Email = User['emails'][number];
-
 const NewAddress = z.object({ email_address: EmailAddress });
 const Prepare = z.object({ strategy: z.literal('email_code') });
 const Code = z.object({ code: z.string() });
 
 /** Returns the routes with which a user adds an address, verifies it by a mailed code and removes an address. */
 export function emailAddressRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
+  const { users } = instance.store;
   const find = (request: BrowserRequest) => {
     const { user } = requireSignedIn(instance, request);
     const email = user.emails.find(({ id }) => id === request.id);
     if (email === undefined) throw notFound('The email address');
-    return { user, email };
+    const emails = (verification: Verification) =>
+      user.emails.map((each) => (each === email ? { ...email, verification } : each));
+    return {
+      user,
+      email,
+      withVerification: (verification: Verification) => ({ emails: emails(verification) }),
+    };
   };
   const shown = (user: User, id: string) => emailAddressResources(user).find((each) => each['id'] === id);
-  const withVerification = ({ user, email }: { user: User; email: Email }, verification: Verification) =>
-    user.emails.map((each) => (each.id === email.id ? { ...email, verification } : each));
   return {
     'POST /v1/me/email_addresses': (request) => {
       const { user } = requireSignedIn(instance, request);
@@ -37,21 +40,19 @@ export function emailAddressRoutes(instance: Instance): Routes<BrowserRequest, u
     },
     'GET /v1/me/email_addresses/:id': (request) => shown(find(request).user, request.id),
     'POST /v1/me/email_addresses/:id/prepare_verification': (request) => {
-      const found = find(request);
-      parse(Prepare, request.body);
-      const verification = mailCode(instance, found.email.value, 'new address', 'email_code');
-      const emails = withVerification(found, verification);
-      return shown(instance.store.users.put({ ...found.user, emails }), request.id);
+      const { user, email, withVerification } = find(request);
+      const { strategy } = parse(Prepare, request.body);
+      const verification = mailCode(instance, email.value, 'new address', strategy);
+      return shown(users.put({ ...user, ...withVerification(verification) }), request.id);
     },
     'POST /v1/me/email_addresses/:id/attempt_verification': (request) => {
-      const found = find(request);
+      const { user, email, withVerification } = find(request);
       const { code } = parse(Code, request.body);
-      requireFree(instance, found.email.value, 'email_address');
-      const verification = checkCode(instance, found.email.verification ?? null, code, (failed) =>
-        instance.store.users.put({ ...found.user, emails: withVerification(found, failed) }),
+      requireFree(instance, email.value, 'email_address');
+      const verification = checkCode(instance, email.verification ?? null, code, (failed) =>
+        users.put({ ...user, ...withVerification(failed) }),
       );
-      const emails = withVerification(found, verification);
-      return shown(updateUser(instance, found.user, { emails }), request.id);
+      return shown(updateUser(instance, user, withVerification(verification)), request.id);
     },
     'DELETE /v1/me/email_addresses/:id': (request) => {
       const { user, email } = find(request);
