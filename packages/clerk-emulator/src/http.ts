@@ -3,7 +3,7 @@ import { getRequestListener } from '@hono/node-server';
 import { type Context, Hono, type HonoRequest, type MiddlewareHandler } from 'hono';
 import { z } from 'zod';
 import { errorCode } from './errors';
-import { ApiError, notFound } from './instance/error';
+import { ApiError, notFound, SHORT_MESSAGES } from './instance/error';
 import { newId } from './instance/ids';
 
 const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
@@ -34,9 +34,10 @@ export type Routes<Request = ApiRequest, Result = ApiResponse> = Readonly<
 >;
 
 /** Returns the body of an error in Clerk's format. Clerk's components show the message beside the form field `parameter`. */
-export function errorBody({ code, message, parameter }: ApiError) {
+export function errorBody({ code, message: long_message, parameter }: ApiError) {
   const meta = parameter === undefined ? {} : { param_name: parameter };
-  return { errors: [{ code, message, long_message: message, meta }], clerk_trace_id: newId('trace') };
+  const error = { code, message: SHORT_MESSAGES.get(code) ?? long_message, long_message, meta };
+  return { errors: [error], clerk_trace_id: newId('trace') };
 }
 
 /** Returns true if the origin is on this machine. Subdomains of `localhost` are, because resolvers reserve them (RFC 6761). */
@@ -96,11 +97,6 @@ export function pageOf<Row>(
     offset: searchParams.get('offset') ?? undefined,
   });
   return { data: rows.slice(offset, offset + limit).map(format), total_count: rows.length };
-}
-
-/** Returns true if the query has the value for the parameter, or does not have the parameter. */
-export function isSelected({ searchParams }: URL, name: string, value: string): boolean {
-  return !searchParams.has(name) || searchParams.getAll(name).includes(value);
 }
 
 /** Returns the same routes, with `wrap` applied to each handler. */
@@ -187,16 +183,21 @@ async function readBody(req: HonoRequest): Promise<string> {
 
 /** Returns true for a content type that a page of another origin can send only after a CORS preflight. */
 export const isJson = (type: string): boolean => /^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type);
+/** A JSON body. An array is the field `items`. */
+const JsonBody = z.union([
+  z.record(z.string(), z.unknown()),
+  z.array(z.unknown()).transform((items) => ({ items })),
+]);
 
 /**
- * Returns the fields of a JSON or form body. Returns no fields for an empty body. Throws a 400 if a JSON body is not an
- * object.
+ * Returns the fields of a JSON or form body. Returns no fields for an empty body. Throws a 400 if a JSON body is neither an object
+ * nor an array.
  */
 function parseFields(text: string, type: string): Record<string, unknown> {
   if (text === '') return {};
   if (!isJson(type)) return readParameters(new URLSearchParams(text));
   try {
-    return z.record(z.string(), z.unknown()).parse(JSON.parse(text));
+    return JsonBody.parse(JSON.parse(text));
   } catch {
     throw new ApiError(400, 'request_body_invalid', 'The body is not a JSON object.');
   }

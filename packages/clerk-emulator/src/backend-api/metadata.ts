@@ -2,8 +2,6 @@ import { z } from 'zod';
 import { parse } from '../http';
 import { Metadata, mergeMetadata } from '../instance/metadata';
 
-export { Metadata } from '../instance/metadata';
-
 export const MetadataChange = z.strictObject({
   public_metadata: Metadata.nullish(),
   private_metadata: Metadata.nullish(),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { isSelected, pageOf, parse, type Routes } from '../http';
+import { type ApiRequest, pageOf, parse, type Routes } from '../http';
 import { EmailAddress, requireUser } from '../instance/accounts';
-import type { Membership, Organization } from '../instance/data';
+import type { Membership, Organization, OrganizationInvitation } from '../instance/data';
 import { notFound } from '../instance/error';
 import type { Instance } from '../instance/instance';
 import {
@@ -10,6 +10,7 @@ import {
   organizationResource,
 } from '../instance/organization-resources';
 import {
+  ADMIN,
   addMember,
   closeInvitation,
   createOrganization,
@@ -23,80 +24,139 @@ import {
   updateMember,
   updateOrganization,
 } from '../instance/organizations';
-import { selectById } from '../instance/table';
-import { changedMetadata, Metadata, mergedMetadata } from './metadata';
+import { invitationStatus } from '../instance/resources';
+import { describeList } from './lists';
+import { changedMetadata, MetadataChange, mergedMetadata } from './metadata';
+import { Days } from './tickets';
+import { USER_FILTERS, userFields } from './user-fields';
 
+const OwnMetadata = MetadataChange.omit({ unsafe_metadata: true });
 const Fields = {
+  ...OwnMetadata.shape,
   slug: z.string().min(1).nullish(),
   max_allowed_memberships: z.number().int().min(0).nullish(),
-  public_metadata: Metadata.nullish(),
-  private_metadata: Metadata.nullish(),
-  // The emulator accepts and ignores the other fields of Clerk.
-  admin_delete_enabled: z.unknown().optional(),
-  created_at: z.unknown().optional(),
-  role_set_key: z.unknown().optional(),
+  admin_delete_enabled: z.boolean().nullish(),
+  created_at: z.iso.datetime({ offset: true }).nullish(),
+  // Without effect, because the emulator has no role sets.
+  role_set_key: z.string().nullish(),
 };
 const CreateOrganization = z.strictObject({
   ...Fields,
   name: z.string().min(1),
   created_by: z.string().nullish(),
 });
-const UpdateOrganization = z.strictObject({ ...Fields, name: z.string().min(1).optional() });
-const AddMember = z.object({ user_id: z.string(), role: z.string() });
-const UpdateMember = z.object({ role: z.string() });
-const Invite = z.object({
+const UpdateOrganization = z.strictObject({ ...Fields, name: z.string().min(1).nullish() });
+const AddMember = z.strictObject({ ...OwnMetadata.shape, user_id: z.string(), role: z.string() });
+const UpdateMember = z.strictObject({ role: z.string() });
+const Invite = z.strictObject({
   email_address: EmailAddress,
   role: z.string(),
   inviter_user_id: z.string().nullish(),
-  public_metadata: Metadata.nullish(),
-  private_metadata: Metadata.nullish(),
+  ...OwnMetadata.shape,
+  expires_in_days: Days,
+  // Without effect, because the emulator mails no links.
+  redirect_url: z.url().nullish(),
+  notify: z.boolean().nullish(),
 });
+const InviteBulk = z.object({ items: z.array(Invite).max(10) });
+// Without effect, because the secret key permits everything.
+const Revoke = z.strictObject({ requesting_user_id: z.string().nullish() });
+/** The name of a field, and of the parameter that includes it. */
+const MISSING_MEMBER = 'missing_member_with_elevated_permissions';
 
 /** Returns the Backend API routes for organizations, their members and invitations. */
 export function organizationRoutes(instance: Instance): Routes {
   const { organizations, organizationInvitations } = instance.store;
   const member = (membership: Membership) => membershipResource(instance, membership);
+  const invitation = (row: OrganizationInvitation) => invitationResource(instance, row);
   const find = (id: string) => requireOrganization(instance, id);
   const shown = (organization: Organization) => ({ body: organizationResource(instance, organization) });
   const requireMember = (id: string, userId: string) => requireMembership(instance, find(id), userId);
+  const invitationsOf = (id: string) => {
+    const organization = find(id);
+    return organizationInvitations.all().filter(({ organizationId }) => organizationId === organization.id);
+  };
+  const requireInvitation = ({ id, otherId }: ApiRequest) => {
+    const found = invitationsOf(id).find((each) => each.id === otherId);
+    if (found === undefined) throw notFound('The invitation');
+    return found;
+  };
+  const invite = ({ id }: ApiRequest, input: z.output<typeof Invite>) => {
+    const { email_address: email, role, inviter_user_id, expires_in_days: days, ...more } = input;
+    if (inviter_user_id) requireUser(instance, inviter_user_id);
+    const invited = { email, role, inviterId: inviter_user_id ?? null, days, ...changedMetadata(more) };
+    return invitation(inviteToOrganization(instance, find(id), invited));
+  };
+  /** Returns an organization with the fields that the query includes. */
+  const including = ({ searchParams }: URL, organization: Organization) => {
+    const { members_count, ...resource } = organizationResource(instance, organization);
+    const isMissing = membersOf(instance, organization).every(({ role }) => role !== ADMIN);
+    const includes = (name: string) => searchParams.get(`include_${name}`) === 'true';
+    return {
+      ...resource,
+      ...(includes('members_count') && { members_count }),
+      ...(includes(MISSING_MEMBER) && { [MISSING_MEMBER]: isMissing }),
+    };
+  };
+  const selectOrganizations = describeList<Organization>({
+    fields: {
+      query: ({ id, name, slug }) => [id, name, slug],
+      user_id: (row) => membersOf(instance, row).map(({ userId }) => userId),
+      organization_id: ({ id }) => [id],
+      name: ({ name }) => [name],
+      members_count: (row) => [membersOf(instance, row).length],
+    },
+    filters: 'query user_id organization_id',
+    orders: 'name created_at members_count',
+    others: `limit offset include_members_count include_${MISSING_MEMBER}`,
+  });
+  const selectMembers = describeList<Membership>({
+    fields: {
+      ...userFields(({ userId }) => requireUser(instance, userId)),
+      role: ({ role }) => [role],
+    },
+    filters: `${USER_FILTERS} role`,
+    orders: 'phone_number email_address created_at first_name last_name username',
+    defaultOrder: '',
+  });
+  const selectInvitations = describeList<OrganizationInvitation>({
+    fields: {
+      status: (row) => [invitationStatus(instance, row)],
+      email_address: ({ email }) => [email],
+    },
+    filters: 'status email_address',
+    orders: 'created_at email_address',
+  });
   return {
     'POST /v1/organizations': ({ body }) => {
       const { name, created_by, ...fields } = parse(CreateOrganization, body);
       const creator = created_by ? requireUser(instance, created_by) : undefined;
       return shown(createOrganization(instance, { name, creator, ...changes(fields) }));
     },
-    'GET /v1/organizations': ({ url: { searchParams }, url }) => {
-      const query = searchParams.get('query')?.toLowerCase() ?? '';
-      const users = searchParams.getAll('user_id').map((id) => id.replace(/^\+/, ''));
-      const selected = selectById(organizations, searchParams.getAll('organization_id')).filter(
-        (each) =>
-          [each.id, each.name, each.slug].some((text) => text.toLowerCase().includes(query)) &&
-          (users.length === 0 || membersOf(instance, each).some(({ userId }) => users.includes(userId))),
-      );
-      return { body: pageOf(url, selected.reverse(), (each) => organizationResource(instance, each)) };
-    },
-    'GET /v1/organizations/:id': ({ id }) => shown(find(id)),
+    'GET /v1/organizations': ({ url }) => ({
+      body: pageOf(url, selectOrganizations(organizations.all(), url), (row) => including(url, row)),
+    }),
+    'GET /v1/organizations/:id': ({ id, url }) => ({ body: including(url, find(id)) }),
     'PATCH /v1/organizations/:id': ({ id, body }) => {
       const { name, ...fields } = parse(UpdateOrganization, body);
       return shown(updateOrganization(instance, find(id), { ...changes(fields), ...(name && { name }) }));
     },
     'PATCH /v1/organizations/:id/metadata': ({ id, body }) =>
       shown(updateOrganization(instance, find(id), mergedMetadata(find(id), body))),
+    'PUT /v1/organizations/:id/metadata': ({ id, body }) =>
+      shown(updateOrganization(instance, find(id), changedMetadata(parse(OwnMetadata, body)))),
     'DELETE /v1/organizations/:id': ({ id }) => {
       const organization = find(id);
       deleteOrganization(instance, organization);
       return { body: deletedResource(organization.id, 'organization') };
     },
-    'GET /v1/organizations/:id/memberships': ({ id, url }) => {
-      const members = membersOf(instance, find(id)).filter(
-        ({ role, userId }) => isSelected(url, 'role', role) && isSelected(url, 'user_id', userId),
-      );
-      return { body: pageOf(url, members, member) };
-    },
+    'GET /v1/organizations/:id/memberships': ({ id, url }) => ({
+      body: pageOf(url, selectMembers(membersOf(instance, find(id)), url), member),
+    }),
     'POST /v1/organizations/:id/memberships': ({ id, body }) => {
-      const { user_id, role } = parse(AddMember, body);
+      const { user_id, role, ...fields } = parse(AddMember, body);
       const user = requireUser(instance, user_id);
-      return { body: member(addMember(instance, find(id), { user, role })) };
+      return { body: member(addMember(instance, find(id), { user, role, ...changedMetadata(fields) })) };
     },
     'PATCH /v1/organizations/:id/memberships/:otherId': ({ id, otherId, body }) => {
       const { role } = parse(UpdateMember, body);
@@ -112,31 +172,36 @@ export function organizationRoutes(instance: Instance): Routes {
       removeMember(instance, membership);
       return { body };
     },
-    'POST /v1/organizations/:id/invitations': ({ id, body }) => {
-      const { email_address: email, role, inviter_user_id, ...fields } = parse(Invite, body);
-      const invited = { email, role, inviterId: inviter_user_id ?? null, ...changedMetadata(fields) };
-      return { body: invitationResource(instance, inviteToOrganization(instance, find(id), invited)) };
+    'POST /v1/organizations/:id/invitations': (request) => ({
+      body: invite(request, parse(Invite, request.body)),
+    }),
+    'POST /v1/organizations/:id/invitations/bulk': (request) => {
+      const { items } = parse(InviteBulk, request.body);
+      const data = items.map((input) => invite(request, input));
+      return { body: { data, total_count: data.length } };
     },
-    'GET /v1/organizations/:id/invitations': ({ id, url }) => {
-      const organization = find(id);
-      const invitations = organizationInvitations
-        .all()
-        .filter((each) => each.organizationId === organization.id && isSelected(url, 'status', each.status));
-      return { body: pageOf(url, invitations.reverse(), (each) => invitationResource(instance, each)) };
-    },
-    'POST /v1/organizations/:id/invitations/:otherId/revoke': ({ id, otherId }) => {
-      const invitation = organizationInvitations.get(otherId);
-      if (invitation?.organizationId !== find(id).id) throw notFound('The invitation');
-      return { body: invitationResource(instance, closeInvitation(instance, invitation, 'revoked')) };
+    'GET /v1/organizations/:id/invitations': ({ id, url }) => ({
+      body: pageOf(url, selectInvitations(invitationsOf(id), url), invitation),
+    }),
+    'GET /v1/organizations/:id/invitations/:otherId': (request) => ({
+      body: invitation(requireInvitation(request)),
+    }),
+    'POST /v1/organizations/:id/invitations/:otherId/revoke': (request) => {
+      parse(Revoke, request.body);
+      return { body: invitation(closeInvitation(instance, requireInvitation(request), 'revoked')) };
     },
   };
 }
 
 function changes(fields: Omit<z.output<typeof UpdateOrganization>, 'name'>) {
-  const { slug, max_allowed_memberships: maxMemberships } = fields;
+  const { slug, max_allowed_memberships: maxMemberships, created_at } = fields;
   return {
     ...(slug && { slug }),
     ...(typeof maxMemberships === 'number' && { maxMemberships }),
+    ...(typeof fields.admin_delete_enabled === 'boolean' && {
+      adminDeleteEnabled: fields.admin_delete_enabled,
+    }),
+    ...(created_at && { createdAt: Date.parse(created_at) }),
     ...changedMetadata(fields),
   };
 }

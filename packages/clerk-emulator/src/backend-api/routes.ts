@@ -3,6 +3,7 @@ import { type Routes, serve } from '../http';
 import { ApiError } from '../instance/error';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { jwks } from '../instance/tokens';
+import { emailAddressRoutes } from './email-addresses';
 import { handshakeRoutes } from './handshakes';
 import { organizationRoutes } from './organizations';
 import { sessionRoutes } from './sessions';
@@ -14,6 +15,7 @@ export function backendRoutes(instance: Instance): Routes {
   return {
     'GET /v1/jwks': () => ({ body: jwks(instance.signingKey) }),
     ...userRoutes(instance),
+    ...emailAddressRoutes(instance),
     ...sessionRoutes(instance),
     ...organizationRoutes(instance),
     ...handshakeRoutes(instance),

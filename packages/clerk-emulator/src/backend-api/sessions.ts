@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isSelected, pageOf, parse, type Routes } from '../http';
+import { parse, type Routes } from '../http';
 import {
   activeSession,
   createSession,
@@ -8,17 +8,31 @@ import {
   requireSession,
   requireUser,
 } from '../instance/accounts';
+import type { Session } from '../instance/data';
 import { notFound } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { sessionResource } from '../instance/resources';
+import { describeList, optionalPage } from './lists';
 
 const CreateSession = z.strictObject({
   user_id: z.string(),
   active_organization_id: z.string().nullish(),
 });
-/** The maximum lifetime of a token is ten years. */
-const TokenRequest = z.object({ expires_in_seconds: z.number().int().min(1).max(315_360_000).optional() });
+/** The lifetime of a token is between 30 seconds and ten years. */
+const TokenRequest = z.strictObject({
+  expires_in_seconds: z.number().int().min(30).max(315_360_000).nullish(),
+});
+
+const selectSessions = describeList<Session>({
+  fields: {
+    user_id: ({ userId }) => [userId],
+    client_id: ({ clientId }) => [clientId],
+    status: ({ status }) => [status],
+  },
+  filters: 'user_id client_id status',
+  others: 'limit offset paginated',
+});
 
 /**
  * Returns the Backend API routes for sessions and their tokens. A session that `POST /v1/sessions` creates has a new client id
@@ -33,16 +47,8 @@ export function sessionRoutes(instance: Instance): Routes {
       return { body: sessionResource(createSession(instance, user, newId('client'), organizationId)) };
     },
     'GET /v1/sessions': ({ url }) => {
-      const sessions = store.sessions
-        .all()
-        .filter(
-          ({ userId, clientId, status }) =>
-            isSelected(url, 'user_id', userId) &&
-            isSelected(url, 'client_id', clientId) &&
-            isSelected(url, 'status', status),
-        );
-      const page = pageOf(url, sessions.reverse(), sessionResource);
-      return { body: url.searchParams.has('paginated') ? page : page.data };
+      const sessions = store.sessions.all().map(({ id }) => requireSession(instance, id));
+      return { body: optionalPage(url, selectSessions(sessions.reverse(), url), sessionResource) };
     },
     'GET /v1/sessions/:id': ({ id }) => ({ body: sessionResource(requireSession(instance, id)) }),
     'POST /v1/sessions/:id/revoke': ({ id }) => {
@@ -53,7 +59,7 @@ export function sessionRoutes(instance: Instance): Routes {
       const { expires_in_seconds: seconds } = parse(TokenRequest, body);
       const session = activeSession(instance, id);
       if (session === undefined) throw notFound(`Active session ${id}`);
-      const jwt = issueToken(instance, session, { seconds });
+      const jwt = issueToken(instance, session, { seconds: seconds ?? undefined });
       return { body: { object: 'token', jwt } };
     },
   };

@@ -1,70 +1,109 @@
 import { z } from 'zod';
-import { pageOf, parse, type Routes } from '../http';
+import { type ApiRequest, parse, type Routes } from '../http';
 import { EmailAddress, requireFree, requireUser } from '../instance/accounts';
+import type { Invitation, SignInToken } from '../instance/data';
 import { ApiError } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
-import { invitationResource, signInTokenResource } from '../instance/resources';
+import { Metadata } from '../instance/metadata';
+import { requireMembership, requireOrganization } from '../instance/organizations';
+import { invitationResource, invitationStatus, signInTokenResource } from '../instance/resources';
 import { newTicket, revokeTicket, ticketsOf } from '../instance/tickets';
+import { describeList, optionalPage } from './lists';
 
 const DAY = 24 * 60 * 60 * 1000;
 const DEFAULT_DAYS = 30;
+/** The lifetime of an invitation. */
+export const Days = z.number().int().min(1).max(365).nullish();
 const TESTING_TOKEN_SECONDS = 60 * 60;
 
 const CreateSignInToken = z.strictObject({
   user_id: z.string(),
+  org_id: z.string().nullish(),
   expires_in_seconds: z.number().int().min(1).nullish(),
+});
+const CreateActorToken = z.strictObject({
+  user_id: z.string(),
+  actor: z.looseObject({ sub: z.string() }),
+  expires_in_seconds: z.int().positive().default(3600),
+  session_max_duration_in_seconds: z.int().positive().default(1800),
 });
 const CreateInvitation = z.strictObject({
   email_address: EmailAddress,
-  public_metadata: z.record(z.string(), z.unknown()).default({}),
-  redirect_url: z.url().optional(),
-  expires_in_days: z.number().int().min(1).max(365).nullish(),
-  // Ignored, because the emulator does not send a mail for an invitation. The response contains the link.
-  notify: z.boolean().nullish(),
+  public_metadata: Metadata.nullish(),
+  redirect_url: z.url().nullish(),
+  expires_in_days: Days,
   ignore_existing: z.boolean().nullish(),
+  // Without effect, because the emulator does not send a mail for an invitation. The response contains the link.
+  notify: z.boolean().nullish(),
+  template_slug: z.enum(['invitation', 'waitlist_invitation']).nullish(),
 });
+const CreateInvitations = z.object({ items: z.array(CreateInvitation).max(10) });
 
-/** Returns the Backend API routes for sign-in tokens, testing tokens and invitations. */
+/** Returns the Backend API routes for sign-in tokens, actor tokens, testing tokens and invitations. */
 export function ticketRoutes(instance: Instance): Routes {
   const { tickets } = instance.store;
-  return {
-    'POST /v1/sign_in_tokens': ({ body }) => {
-      const { user_id, expires_in_seconds } = parse(CreateSignInToken, body);
-      const { id: userId } = requireUser(instance, user_id);
-      const lifetime = expires_in_seconds ? expires_in_seconds * 1000 : DEFAULT_DAYS * DAY;
-      const token = { ...newTicket(instance, 'sit', lifetime), kind: 'sign_in_token', userId } as const;
-      return { body: signInTokenResource(tickets.put(token)) };
+  const invite = (url: URL, inputs: readonly z.output<typeof CreateInvitation>[]) => {
+    for (const input of inputs) if (!input.ignore_existing) requireUninvited(instance, input.email_address);
+    return inputs.map((input) => {
+      const invitation = tickets.put({
+        ...newTicket(instance, 'inv', (input.expires_in_days ?? DEFAULT_DAYS) * DAY),
+        kind: 'invitation',
+        email: input.email_address,
+        publicMetadata: input.public_metadata ?? {},
+        redirectUrl: input.redirect_url ?? null,
+      });
+      return invitationResource(instance, invitation, url);
+    });
+  };
+  const signIn = (url: URL, fields: Omit<SignInToken, 'kind'>) => ({
+    body: signInTokenResource(tickets.put({ ...fields, kind: 'sign_in_token' as const }), url),
+  });
+  const revoke = ({ id, url }: ApiRequest) => ({
+    body: signInTokenResource(revokeTicket(instance, 'sign_in_token', id), url),
+  });
+  const selectInvitations = describeList<Invitation>({
+    fields: {
+      status: (row) => [invitationStatus(instance, row)],
+      query: ({ email, id }) => [email, id],
+      email_address: ({ email }) => [email],
+      expires_at: ({ expireAt }) => [expireAt],
     },
-    'POST /v1/sign_in_tokens/:id/revoke': ({ id }) => ({
-      body: signInTokenResource(revokeTicket(instance, 'sign_in_token', id)),
-    }),
+    filters: 'status query',
+    orders: 'created_at email_address expires_at',
+    others: 'limit offset paginated',
+  });
+  return {
+    'POST /v1/sign_in_tokens': ({ url, body }) => {
+      const { user_id, org_id, expires_in_seconds: seconds } = parse(CreateSignInToken, body);
+      const userId = requireUser(instance, user_id).id;
+      if (org_id) requireMembership(instance, requireOrganization(instance, org_id), userId);
+      const ticket = newTicket(instance, 'sit', seconds ? seconds * 1000 : DEFAULT_DAYS * DAY);
+      return signIn(url, { ...ticket, userId, organizationId: org_id ?? undefined });
+    },
+    'POST /v1/sign_in_tokens/:id/revoke': revoke,
+    'POST /v1/actor_tokens': ({ url, body }) => {
+      const { user_id, actor, ...input } = parse(CreateActorToken, body);
+      const userId = requireUser(instance, user_id).id;
+      const ticket = newTicket(instance, 'act', input.expires_in_seconds * 1000);
+      return signIn(url, { ...ticket, userId, actor, sessionSeconds: input.session_max_duration_in_seconds });
+    },
+    'POST /v1/actor_tokens/:id/revoke': revoke,
     // The Frontend API ignores testing tokens, because the emulator has no CAPTCHA that they could bypass.
     'POST /v1/testing_tokens': () => {
       const now = Math.floor(instance.clock.now() / 1000);
       const token = `${now}-${newId('c')}`;
       return { body: { object: 'testing_token', token, expires_at: now + TESTING_TOKEN_SECONDS } };
     },
-    'POST /v1/invitations': ({ url, body }) => {
-      const input = parse(CreateInvitation, body);
-      if (!input.ignore_existing) requireUninvited(instance, input.email_address);
-      const invitation = tickets.put({
-        ...newTicket(instance, 'inv', (input.expires_in_days ?? DEFAULT_DAYS) * DAY),
-        kind: 'invitation',
-        email: input.email_address,
-        publicMetadata: input.public_metadata,
-        redirectUrl: input.redirect_url ?? null,
-      });
-      return { body: invitationResource(instance, invitation, url) };
-    },
+    'POST /v1/invitations': ({ url, body }) => ({ body: invite(url, [parse(CreateInvitation, body)])[0] }),
+    'POST /v1/invitations/bulk': ({ url, body }) => ({
+      body: invite(url, parse(CreateInvitations, body).items),
+    }),
     'GET /v1/invitations': ({ url }) => {
-      const query = url.searchParams;
-      const wanted = query.get('status');
-      const invitations = ticketsOf(instance, 'invitation')
-        .map((invitation) => invitationResource(instance, invitation, url))
-        .filter(({ status }) => (wanted ? status === wanted : status !== 'revoked'));
-      const page = pageOf(url, invitations.reverse());
-      return { body: query.has('paginated') ? page : page.data };
+      const invitations = selectInvitations(ticketsOf(instance, 'invitation'), url).filter(
+        ({ status }) => url.searchParams.has('status') || status !== 'revoked',
+      );
+      return { body: optionalPage(url, invitations, (row) => invitationResource(instance, row, url)) };
     },
     'POST /v1/invitations/:id/revoke': ({ id, url }) => ({
       body: invitationResource(instance, revokeTicket(instance, 'invitation', id), url),
@@ -75,7 +114,7 @@ export function ticketRoutes(instance: Instance): Routes {
 function requireUninvited(instance: Instance, email: string): void {
   requireFree(instance, email, 'email_address');
   const isInvited = ticketsOf(instance, 'invitation').some(
-    (each) => each.email === email && each.status === 'pending' && each.expireAt > instance.clock.now(),
+    (each) => each.email === email && invitationStatus(instance, each) === 'pending',
   );
   if (!isInvited) return;
   const message = 'This email address already has a pending invitation.';

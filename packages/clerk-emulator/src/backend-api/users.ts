@@ -1,23 +1,31 @@
 import { z } from 'zod';
-import { pageOf, parse, type Routes, readParameters } from '../http';
+import { pageOf, parse, type Routes } from '../http';
 import {
   acceptPassword,
   createUser,
   deleteUser,
   EmailAddress,
+  endSessionsOf,
   issueOAuthToken,
   requireUser,
   updateUser,
 } from '../instance/accounts';
-import type { Delivery, User } from '../instance/data';
+import { type Delivery, type OrganizationInvitation, type User, UserSettings } from '../instance/data';
 import { ApiError } from '../instance/error';
+import { isVerified } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
-import { membershipResource } from '../instance/organization-resources';
+import {
+  invitationResource,
+  membershipResource,
+  publicOrganizationData,
+} from '../instance/organization-resources';
 import { membershipsOf } from '../instance/organizations';
 import { hashPassword, importDigest, passwordMatches } from '../instance/passwords';
-import { deletedUserResource, userResource } from '../instance/resources';
-import { selectById } from '../instance/table';
+import { deletedUserResource, invitationStatus, userResource } from '../instance/resources';
+import { withPrimary } from './email-addresses';
+import { describeList, optionalPage } from './lists';
 import { changedMetadata, MetadataChange, mergedMetadata } from './metadata';
+import { USER_FILTERS, userFields } from './user-fields';
 
 /** The values of `password_hasher`. */
 const Hasher = z.enum([
@@ -50,20 +58,18 @@ const UserFields = {
   external_id: z.string().min(1).nullish(),
   created_at: z.iso.datetime({ offset: true }).nullish(),
   ...MetadataChange.shape,
-  // The emulator accepts and ignores the other fields of Clerk.
-  backup_codes: z.unknown().optional(),
+  // `UserSettings` parses these fields.
   bypass_client_trust: z.unknown().optional(),
   create_organization_enabled: z.unknown().optional(),
   create_organizations_limit: z.unknown().optional(),
   delete_self_enabled: z.unknown().optional(),
-  email_address_identification_status: z.unknown().optional(),
   legal_accepted_at: z.unknown().optional(),
   locale: z.unknown().optional(),
-  notify_primary_email_address_changed: z.unknown().optional(),
-  phone_number_identification_status: z.unknown().optional(),
-  sign_out_of_other_sessions: z.unknown().optional(),
-  skip_legal_checks: z.unknown().optional(),
-  totp_secret: z.unknown().optional(),
+  timezone: z.unknown().optional(),
+  // Without effect, because the emulator has no second factors and no legal checks.
+  backup_codes: z.array(z.string()).nullish(),
+  skip_legal_checks: z.boolean().nullish(),
+  totp_secret: z.string().nullish(),
 };
 const CreateUser = z
   .strictObject({
@@ -73,6 +79,9 @@ const CreateUser = z
     web3_wallet: z.array(z.string().min(1)).default([]),
     banned: z.boolean().nullish().transform(Boolean),
     locked: z.boolean().nullish().transform(Boolean),
+    // Without effect, because identifiers of the emulator are not reserved.
+    email_address_identification_status: z.array(z.string()).nullish(),
+    phone_number_identification_status: z.array(z.string()).nullish(),
     skip_password_requirement: z.boolean().nullish(),
     skip_user_requirement: z.boolean().nullish(),
   })
@@ -83,29 +92,19 @@ const CreateUser = z
       [user.email_address, user.phone_number, user.web3_wallet].some(({ length }) => length > 0),
     { error: 'the user needs an identifier', path: ['email_address'] },
   );
-const UpdateUser = z.strictObject(UserFields);
-/** Parses the first value of a parameter and ignores the other values. A query may repeat a parameter. */
-const first = <Schema extends z.ZodType>(schema: Schema) =>
-  z.preprocess((values) => (Array.isArray(values) ? values[0] : values), schema);
-const upTo100 = z.preprocess((value) => [value ?? []].flat(), z.array(z.string()).max(100));
-const Selection = {
-  email_address: upTo100,
-  phone_number: upTo100,
-  username: upTo100,
-  user_id: upTo100,
-  external_id: upTo100,
-  organization_id: upTo100,
-  query: first(z.string().toLowerCase().optional()),
-  created_at_after: first(z.coerce.number().int().optional()),
-};
-const CountUsers = z.strictObject(Selection);
-const ListUsers = z.strictObject({
-  ...Selection,
-  limit: z.unknown().optional(),
-  offset: z.unknown().optional(),
-  order_by: first(z.string().default('-created_at')),
+const UpdateUser = z.strictObject({
+  ...UserFields,
+  primary_email_address_id: z.string().nullish(),
+  primary_phone_number_id: z.string().nullish(),
+  primary_web3_wallet_id: z.string().nullish(),
+  sign_out_of_other_sessions: z.boolean().nullish(),
+  // Without effect, because the emulator keeps no images and does not notify users.
+  profile_image_id: z.string().nullish(),
+  notify_primary_email_address_changed: z.boolean().nullish(),
 });
-type Selection = z.output<typeof CountUsers>;
+
+const USER_ORDERS =
+  'created_at updated_at email_address web3wallet first_name last_name phone_number username last_active_at last_sign_in_at';
 
 const OAuthTokenRequest = z.strictObject({
   audience: z.string().optional(),
@@ -113,25 +112,36 @@ const OAuthTokenRequest = z.strictObject({
   client_id: z.string().optional(),
 });
 
-/** Values of `order_by`, each with the function that returns the sort key of a user. */
-const ORDERS = new Map<string, (user: User) => string | number>([
-  ['created_at', (user) => user.createdAt],
-  ['updated_at', (user) => user.updatedAt],
-  ['email_address', (user) => user.email ?? ''],
-  ['username', (user) => user.username ?? ''],
-  ['first_name', (user) => user.firstName ?? ''],
-  ['last_name', (user) => user.lastName ?? ''],
-  ['last_sign_in_at', (user) => user.lastSignInAt ?? 0],
-]);
-
 /** Body of a webhook. In a user event, `id` is the id of the user. In a session event, it is the id of the session. */
 const Event = z.object({ data: z.object({ id: z.string() }) });
 
 /** Returns the Backend API routes for users. A request with an unknown parameter gets a 422 that names the parameter. */
 export function userRoutes(instance: Instance): Routes {
+  const { users, organizationInvitations } = instance.store;
+  const list = {
+    fields: {
+      ...userFields((user: User) => user),
+      external_id: ({ externalId }: User) => [externalId],
+      organization_id: (user: User) => membershipsOf(instance, user).map((each) => each.organizationId),
+      banned: ({ banned }: User) => [String(banned)],
+      // Users of the emulator have no social accounts.
+      provider: () => [],
+      provider_user_id: () => [],
+    },
+    filters: `${USER_FILTERS} external_id organization_id banned last_active_at_since last_sign_in_at_before last_sign_in_at_after provider provider_user_id`,
+  };
+  const selectCounted = describeList({ ...list, others: '' });
+  const selectUsers = describeList({ ...list, orders: USER_ORDERS, others: 'limit offset starting_after' });
+  const selectInvitations = describeList({
+    fields: { status: (row: OrganizationInvitation) => [invitationStatus(instance, row)] },
+    filters: 'status',
+  });
   const change = (id: string, changes: Partial<User>) => ({
     body: userResource(updateUser(instance, requireUser(instance, id), changes)),
   });
+  // The emulator does not keep the image.
+  const changeImage = (id: string, has_image: boolean) =>
+    change(id, { settings: { ...requireUser(instance, id).settings, has_image } });
   return {
     'POST /v1/users': ({ body }) => {
       const input = parse(CreateUser, body);
@@ -142,18 +152,32 @@ export function userRoutes(instance: Instance): Routes {
       return { body: userResource(createUser(instance, user)) };
     },
     'GET /v1/users': ({ url }) => {
-      const { order_by, ...selection } = parse(ListUsers, readParameters(url.searchParams));
-      const users = sortedUsers(selectedUsers(instance, selection), order_by);
-      return { body: pageOf(url, users, userResource).data };
+      return { body: pageOf(url, selectUsers(users.all(), url), userResource).data };
     },
     'GET /v1/users/count': ({ url }) => {
-      const query = parse(CountUsers, readParameters(url.searchParams));
-      return { body: { object: 'total_count', total_count: selectedUsers(instance, query).length } };
+      const { length } = selectCounted(users.all(), url);
+      return { body: { object: 'total_count', total_count: length } };
     },
     'GET /v1/users/:id': ({ id }) => ({ body: userResource(requireUser(instance, id)) }),
     'GET /v1/users/:id/organization_memberships': ({ id, url }) => {
       const memberships = membershipsOf(instance, requireUser(instance, id));
       return { body: pageOf(url, memberships, (membership) => membershipResource(instance, membership)) };
+    },
+    'GET /v1/users/:id/organization_invitations': ({ id, url }) => {
+      const { emails } = requireUser(instance, id);
+      const own = organizationInvitations
+        .all()
+        .filter((row) => emails.some((each) => isVerified(each) && each.value === row.email));
+      const format = (row: OrganizationInvitation) => ({
+        ...invitationResource(instance, row),
+        public_organization_data: publicOrganizationData(instance, row),
+      });
+      return { body: pageOf(url, selectInvitations(own.reverse(), url), format) };
+    },
+    // Users of the emulator have no social accounts.
+    'GET /v1/users/:id/oauth_access_tokens/:otherId': ({ id, url }) => {
+      requireUser(instance, id);
+      return { body: optionalPage(url, []) };
     },
     // Returns the webhook deliveries of `user.*` events about a user. Clerk does not have this operation.
     'GET /v1/users/:id/deliveries': ({ id }) => {
@@ -167,7 +191,16 @@ export function userRoutes(instance: Instance): Routes {
       const jwt = issueOAuthToken(instance, token, { ...request, clientId });
       return { body: { object: 'token', jwt } };
     },
-    'PATCH /v1/users/:id': ({ id, body }) => change(id, userChanges(parse(UpdateUser, body))),
+    'PATCH /v1/users/:id': ({ id, body }) => {
+      const input = parse(UpdateUser, body);
+      const user = requireUser(instance, id);
+      const changes = { ...userChanges(input, user.settings), ...primaryChanges(user, input) };
+      const updated = updateUser(instance, user, changes);
+      if (input.sign_out_of_other_sessions) endSessionsOf(instance, updated);
+      return { body: userResource(updated) };
+    },
+    'POST /v1/users/:id/profile_image': ({ id }) => changeImage(id, true),
+    'DELETE /v1/users/:id/profile_image': ({ id }) => changeImage(id, false),
     'POST /v1/users/:id/ban': ({ id }) => change(id, { banned: true }),
     'POST /v1/users/:id/unban': ({ id }) => change(id, { banned: false }),
     'POST /v1/users/:id/lock': ({ id }) => change(id, { locked: true }),
@@ -200,8 +233,24 @@ function passwordRequired(): ApiError {
   return new ApiError(422, 'form_data_missing', message);
 }
 
+function primaryChanges(user: User, input: z.output<typeof UpdateUser>): Partial<User> {
+  const {
+    primary_email_address_id: email,
+    primary_phone_number_id: phone,
+    primary_web3_wallet_id: wallet,
+  } = input;
+  return {
+    ...(email && { emails: withPrimary(user.emails, email, 'primary_email_address_id') }),
+    ...(phone && { phones: withPrimary(user.phones, phone, 'primary_phone_number_id') }),
+    ...(wallet && { wallets: withPrimary(user.wallets, wallet, 'primary_web3_wallet_id') }),
+  };
+}
+
 /** Returns the changed fields. Throws a 422 if there is a digest without a hasher, or a hasher without a digest. */
-function userChanges(fields: z.output<typeof UpdateUser>): Partial<User> {
+function userChanges(
+  fields: z.output<z.ZodObject<typeof UserFields>>,
+  before?: z.output<typeof UserSettings>,
+): Partial<User> {
   const { password, password_digest: digest, password_hasher: hasher, username, created_at } = fields;
   if (!digest !== !hasher) {
     const missing = digest ? 'password_hasher' : 'password_digest';
@@ -217,40 +266,7 @@ function userChanges(fields: z.output<typeof UpdateUser>): Partial<User> {
     ...(fields.last_name === undefined ? {} : { lastName: fields.last_name }),
     ...(fields.external_id === undefined ? {} : { externalId: fields.external_id }),
     ...(created_at && { createdAt: Date.parse(created_at) }),
+    settings: parse(UserSettings, { ...before, ...fields }),
     ...changedMetadata(fields),
   };
-}
-
-function selectedUsers(instance: Instance, selection: Selection): User[] {
-  const { query, created_at_after: after } = selection;
-  const wanted = selection.email_address.map((email) => email.toLowerCase());
-  const matches = (values: readonly (string | null)[], selected: readonly string[]) =>
-    selected.length === 0 || values.some((value) => value !== null && selected.includes(value));
-  return selectById(instance.store.users, selection.user_id).filter((user) => {
-    const emails = user.emails.map(({ value }) => value);
-    const phones = user.phones.map(({ value }) => value);
-    const texts = [user.id, ...emails, ...phones, user.username, user.firstName, user.lastName];
-    return (
-      (after === undefined || user.createdAt > after) &&
-      matches(emails, wanted) &&
-      matches(phones, selection.phone_number) &&
-      matches([user.username], selection.username) &&
-      matches([user.externalId], selection.external_id) &&
-      (selection.organization_id.length === 0 ||
-        membershipsOf(instance, user).some((each) =>
-          selection.organization_id.includes(each.organizationId),
-        )) &&
-      (query === undefined || texts.some((text) => text?.toLowerCase().includes(query)))
-    );
-  });
-}
-
-function sortedUsers(users: User[], order: string): User[] {
-  const [, sign, name = ''] = /^([+-]?)(.*)$/.exec(order) ?? [];
-  const key = ORDERS.get(name);
-  if (key === undefined) {
-    throw new ApiError(422, 'form_param_format_invalid', `order_by is invalid: ${name}`, 'order_by');
-  }
-  const ascending = users.sort((one, other) => (key(one) < key(other) ? -1 : key(one) > key(other) ? 1 : 0));
-  return sign === '-' ? ascending.reverse() : ascending;
 }

@@ -8,6 +8,7 @@ import type { Instance } from '../instance/instance';
 import {
   publicInvitationResource,
   publicMembershipResource,
+  publicOrganizationData,
   publicOrganizationResource,
   requirePermission,
   roleResources,
@@ -22,12 +23,14 @@ import {
   inviteToOrganization,
   membershipsOf,
   membersOf,
+  pendingInvitations,
   removeMember,
   requireMembership,
   requireOrganization,
   updateMember,
   updateOrganization,
 } from '../instance/organizations';
+import { invitationStatus } from '../instance/resources';
 import { type BrowserRequest, requireSignedIn } from './browser';
 
 const Fields = z.object({ name: z.string().min(1), slug: z.string().min(1).optional() });
@@ -58,10 +61,7 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
   const asManager = withPermission('org:sys_memberships:manage');
   const shown = (organization: Organization) => publicOrganizationResource(instance, organization);
   const member = (membership: Membership) => publicMembershipResource(instance, membership);
-  const pending = ({ id }: Organization) =>
-    store.organizationInvitations
-      .all()
-      .filter(({ organizationId, status }) => organizationId === id && status === 'pending');
+  const pending = (organization: Organization) => pendingInvitations(instance, organization);
   const invite = (request: BrowserRequest) => {
     const { user, organization } = asManager(request);
     const { email_address, role } = parse(Invitees, request.body);
@@ -75,14 +75,14 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
     store.organizationInvitations
       .all()
       .filter(
-        ({ status, email }) =>
-          status === 'pending' && emails.some((each) => isVerified(each) && each.value === email),
+        (each) =>
+          invitationStatus(instance, each) === 'pending' &&
+          emails.some((email) => isVerified(email) && email.value === each.email),
       );
-  const withOrganization = (invitation: OrganizationInvitation) => {
-    const { id, name, slug } = requireOrganization(instance, invitation.organizationId);
-    const organization = { id, name, slug, has_image: false };
-    return { ...publicInvitationResource(invitation), public_organization_data: organization };
-  };
+  const withOrganization = (invitation: OrganizationInvitation) => ({
+    ...publicInvitationResource(invitation),
+    public_organization_data: publicOrganizationData(instance, invitation),
+  });
   return {
     'POST /v1/organizations': (request) => {
       const { user } = requireSignedIn(instance, request);
@@ -155,11 +155,11 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
       const invitation = openInvitations(user).find(({ id }) => id === request.id);
       if (invitation === undefined) throw notFound('The invitation');
       const organization = requireOrganization(instance, invitation.organizationId);
-      const accepted = closeInvitation(instance, invitation, 'accepted');
       if (!findMembership(instance, organization, user.id)) {
-        addMember(instance, organization, { user, role: invitation.role });
+        const { role, publicMetadata, privateMetadata } = invitation;
+        addMember(instance, organization, { user, role, publicMetadata, privateMetadata });
       }
-      return withOrganization(accepted);
+      return withOrganization(closeInvitation(instance, invitation, 'accepted', user));
     },
     'GET /v1/me/organization_suggestions': (request) => {
       requireSignedIn(instance, request);

@@ -11,7 +11,7 @@ import {
   updateUser,
   userByIdentifier,
 } from '../instance/accounts';
-import type { Client, SignIn, User } from '../instance/data';
+import type { Client, SignIn, SignInToken, User } from '../instance/data';
 import { ApiError } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
@@ -105,7 +105,7 @@ function acceptTicket(instance: Instance, client: Client, ticket: string): SignI
   const token = requireTicket(instance, 'sign_in_token', ticket);
   const user = requireUser(instance, token.userId);
   const verification = verifiedByTicket(token);
-  const signIn = complete(instance, { ...begin(instance, client, user), verification }, user);
+  const signIn = complete(instance, { ...begin(instance, client, user), verification }, user, token);
   closeTicket(instance, token, 'accepted');
   return signIn;
 }
@@ -143,9 +143,9 @@ function sendCode(
   return instance.store.signIns.put({ ...signIn, status: 'needs_first_factor', verification });
 }
 
-function complete(instance: Instance, signIn: SignIn, user: User): SignIn {
-  const organizationId = organizationAtSignIn(instance, user);
-  const session = createSession(instance, user, signIn.clientId, organizationId);
+function complete(instance: Instance, signIn: SignIn, user: User, token?: SignInToken): SignIn {
+  const organizationId = token?.organizationId ?? organizationAtSignIn(instance, user);
+  const session = createSession(instance, user, signIn.clientId, organizationId, token);
   changeClient(instance, signIn.clientId, { lastStrategy: signIn.verification?.strategy ?? null });
   return instance.store.signIns.put({ ...signIn, status: 'complete', createdSessionId: session.id });
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Client, Session, User } from './data';
+import { type Client, type Session, type SignInToken, type User, UserSettings } from './data';
 import { ApiError, notFound } from './error';
 import { isVerified } from './identifiers';
 import { newId, newRow } from './ids';
@@ -8,13 +8,12 @@ import { organizationClaims } from './organization-resources';
 import { membershipsOf, removeMember } from './organizations';
 import { hashPassword } from './passwords';
 import { deletedUserResource, sessionEventResource, userResource } from './resources';
-import { type OAuthTokenRequest, oauthToken, sessionToken } from './tokens';
+import { DAY_SECONDS, type OAuthTokenRequest, oauthToken, sessionToken } from './tokens';
 
 /** An e-mail address in lower case, without surrounding white space. */
 export const EmailAddress = z.string().trim().toLowerCase().pipe(z.email());
 
-const DAY = 24 * 60 * 60 * 1000;
-const SESSION_LIFE = 7 * DAY;
+const SESSION_SECONDS = 7 * DAY_SECONDS;
 
 /** Limits for the length of a password, in characters. `GET /v1/environment` returns the same limits to the SDK. */
 export const PASSWORD_LENGTH = { least: 8, most: 72 } as const;
@@ -45,6 +44,7 @@ export function createUser(instance: Instance, input: NewUser): User {
     unsafeMetadata: {},
     banned: false,
     locked: false,
+    settings: UserSettings.parse({}),
     passwordUpdatedAt: fields.password ? row.updatedAt : null,
     createdAt: instance.creationTime(),
     ...fields,
@@ -85,13 +85,14 @@ export function deleteUser(instance: Instance, user: User): void {
 
 /**
  * Signs a user in on a client, with an active organization if given, and sends `session.created`. Throws a 403 if the user is
- * banned or locked, and a 404 if the user is not a member of the organization.
+ * banned or locked, and a 404 if the user is not a member of the organization. An actor can act as the user.
  */
 export function createSession(
   instance: Instance,
   user: User,
   clientId: string,
   organizationId: string | null = null,
+  { actor, sessionSeconds = SESSION_SECONDS }: Pick<SignInToken, 'actor' | 'sessionSeconds'> = {},
 ): Session {
   requireUnlocked(user);
   if (user.banned) {
@@ -109,7 +110,8 @@ export function createSession(
     organizationId,
     status: 'active',
     lastActiveAt: now,
-    expireAt: now + SESSION_LIFE,
+    expireAt: now + sessionSeconds * 1000,
+    actor,
   });
   const signedIn = instance.store.users.put({ ...user, lastSignInAt: now });
   changeClient(instance, clientId, { updatedAt: now });

@@ -22,6 +22,20 @@ const Identifier = z.object({ id: z.string(), value: z.string() });
 /** An address that the user added has a verification. An address without one is verified. */
 const EmailIdentifier = Identifier.extend({ verification: Verification.optional() });
 
+/** Fields of a user with Clerk's names. A request sets them, and responses contain them. An invalid value is the default. */
+export const UserSettings = z.object({
+  has_image: z.boolean().catch(false),
+  locale: z.string().nullable().catch(null),
+  /** Clerk's SDKs have this field. Its documents do not. */
+  timezone: z.string().nullable().catch(null),
+  legal_accepted_at: z.iso.datetime({ offset: true }).transform(Date.parse).or(Time).nullable().catch(null),
+  delete_self_enabled: z.boolean().catch(true),
+  create_organization_enabled: z.boolean().catch(true),
+  /** 0 is no limit. */
+  create_organizations_limit: z.number().catch(0),
+  bypass_client_trust: z.boolean().catch(false),
+});
+
 /**
  * An account. The first identifier of each kind is the primary one, and `email` is the primary address. `password` is a hash
  * with the name of its algorithm.
@@ -45,6 +59,7 @@ const User = z.object({
   /** Data files of earlier versions lack `banned` and `locked`. A lock never expires: Clerk's setting "Indefinite lockout". */
   banned: z.boolean().default(false),
   locked: z.boolean().default(false),
+  settings: UserSettings.default(UserSettings.parse({})),
   /**
    * Milliseconds since 1970, with microseconds after the decimal point. The API filters and sorts by this exact time, but
    * returns whole milliseconds.
@@ -77,6 +92,8 @@ const Session = z.object({
   verifiedAt: Time.optional(),
   /** The reverification that the user has begun and not completed. */
   reverification: Verification.optional(),
+  /** The actor who uses the session instead of the user, as the claim `act` of its tokens. */
+  actor: Metadata.optional(),
 });
 
 /** An attempt to sign in. */
@@ -118,11 +135,14 @@ const TicketFields = {
   expireAt: Time,
 };
 
-/** A ticket that signs a user in. */
+/** A ticket that signs a user in, or an actor as the user. */
 const SignInToken = z.object({
   ...TicketFields,
   kind: z.literal('sign_in_token').default('sign_in_token'),
   userId: z.string(),
+  organizationId: z.string().optional(),
+  actor: Metadata.optional(),
+  sessionSeconds: z.number().optional(),
 });
 
 /** A ticket that lets its recipient sign up. It proves the e-mail address. */
@@ -140,7 +160,9 @@ const Organization = z.object({
   name: z.string(),
   slug: z.string(),
   createdBy: z.string().nullable(),
+  /** 0 is no limit. */
   maxMemberships: z.number(),
+  adminDeleteEnabled: z.boolean().default(true),
   publicMetadata: Metadata,
   privateMetadata: Metadata,
 });
@@ -163,6 +185,7 @@ const OrganizationInvitation = z.object({
   role: z.string(),
   inviterId: z.string().nullable(),
   status: z.enum(['pending', 'accepted', 'revoked']),
+  expireAt: Time.nullable().default(null),
   publicMetadata: Metadata,
   privateMetadata: Metadata,
 });

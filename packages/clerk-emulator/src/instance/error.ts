@@ -1,3 +1,18 @@
+/** Clerk's short messages by error code. The short message of any other error is the long one. */
+export const SHORT_MESSAGES = new Map([
+  ['already_a_member_in_organization', 'already a member'],
+  ['authentication_invalid', 'Invalid authentication'],
+  ['duplicate_record', 'duplicate invitation'],
+  ['form_code_incorrect', 'is incorrect'],
+  ['form_param_format_invalid', 'is invalid'],
+  ['form_param_missing', 'is missing'],
+  ['form_param_unknown', 'is unknown'],
+  ['resource_not_found', 'not found'],
+  ['session_exists', 'Session exists'],
+  ['signed_out', 'Signed out'],
+  ['user_locked', 'Account locked'],
+]);
+
 /**
  * An error response. `code` is Clerk's error code, or a code of the emulator if Clerk does not have this error. `parameter` is
  * the name of the invalid field.

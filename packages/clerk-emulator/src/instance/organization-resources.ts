@@ -1,7 +1,7 @@
 import type { Membership, Organization, OrganizationInvitation } from './data';
 import { ApiError } from './error';
 import type { Instance } from './instance';
-import { AVATAR, publicUserData, type Resource } from './resources';
+import { AVATAR, invitationStatus, publicUserData, type Resource } from './resources';
 
 const SYSTEM_PERMISSIONS = {
   'org:admin': [
@@ -92,7 +92,8 @@ export function organizationResource(instance: Instance, organization: Organizat
 }
 
 /** An organization in responses of the Frontend API, without the private metadata. */
-export function publicOrganizationResource({ store }: Instance, organization: Organization): Resource {
+export function publicOrganizationResource(instance: Instance, organization: Organization): Resource {
+  const { store } = instance;
   const isOwn = ({ organizationId }: Membership | OrganizationInvitation) =>
     organizationId === organization.id;
   return {
@@ -105,9 +106,9 @@ export function publicOrganizationResource({ store }: Instance, organization: Or
     members_count: store.memberships.all().filter(isOwn).length,
     pending_invitations_count: store.organizationInvitations
       .all()
-      .filter((each) => isOwn(each) && each.status === 'pending').length,
+      .filter((each) => isOwn(each) && invitationStatus(instance, each) === 'pending').length,
     max_allowed_memberships: organization.maxMemberships,
-    admin_delete_enabled: true,
+    admin_delete_enabled: organization.adminDeleteEnabled,
     public_metadata: organization.publicMetadata,
     created_at: organization.createdAt,
     updated_at: organization.updatedAt,
@@ -149,14 +150,21 @@ export function publicMembershipResource(instance: Instance, membership: Members
 }
 
 /** An invitation in responses of the Backend API and in events. */
-export function invitationResource({ store }: Instance, invitation: OrganizationInvitation): Resource {
-  const inviter = store.users.get(invitation.inviterId ?? '');
+export function invitationResource(instance: Instance, invitation: OrganizationInvitation): Resource {
+  const inviter = instance.store.users.get(invitation.inviterId ?? '');
   return {
     ...publicInvitationResource(invitation),
+    status: invitationStatus(instance, invitation),
     private_metadata: invitation.privateMetadata,
     inviter_id: invitation.inviterId,
     public_inviter_data: inviter ? publicUserData(inviter) : null,
   };
+}
+
+/** The fields of an organization that users see who are invited to it. */
+export function publicOrganizationData({ store }: Instance, { organizationId }: OrganizationInvitation) {
+  const { name, slug } = store.organizations.get(organizationId) ?? {};
+  return { id: organizationId, name, slug, image_url: AVATAR, has_image: false };
 }
 
 /** An invitation in responses of the Frontend API. */
@@ -170,8 +178,9 @@ export function publicInvitationResource(invitation: OrganizationInvitation): Re
     role_name: roleName(invitation.role),
     status: invitation.status,
     public_metadata: invitation.publicMetadata,
+    // The emulator mails no links, so `notify` and `redirect_url` of a request have no effect.
     url: null,
-    expires_at: null,
+    expires_at: invitation.expireAt,
     created_at: invitation.createdAt,
     updated_at: invitation.updatedAt,
   };

@@ -1,15 +1,26 @@
+import { userByIdentifier } from './accounts';
 import type { Membership, Organization, OrganizationInvitation, User } from './data';
 import { ApiError, notFound } from './error';
 import { newRow } from './ids';
 import type { Instance } from './instance';
-import { invitationResource, membershipResource, organizationResource } from './organization-resources';
+import {
+  invitationResource,
+  membershipResource,
+  organizationResource,
+  roleResources,
+} from './organization-resources';
+import { invitationStatus } from './resources';
+import { DAY_SECONDS } from './tokens';
 
-const ADMIN = 'org:admin';
+export const ADMIN = 'org:admin';
+const INVITATION_DAYS = 30;
+
+type OwnMetadata = Partial<Pick<Membership, 'publicMetadata' | 'privateMetadata'>>;
+type NewInvitation = Pick<OrganizationInvitation, 'email' | 'role' | 'inviterId'> &
+  OwnMetadata & { readonly days?: number | null | undefined };
 
 /** Fields that a request may set. */
-export type OrganizationFields = Partial<
-  Pick<Organization, 'name' | 'slug' | 'maxMemberships' | 'publicMetadata' | 'privateMetadata'>
->;
+export type OrganizationFields = Partial<Omit<Organization, 'id' | 'createdBy' | 'updatedAt'>>;
 
 /**
  * Creates an organization and sends `organization.created`. The creator becomes an admin. Without a slug, the slug is made from
@@ -32,8 +43,9 @@ export function createOrganization(
     maxMemberships: 5,
     publicMetadata: {},
     privateMetadata: {},
-    ...fields,
+    adminDeleteEnabled: true,
     ...row,
+    ...fields,
     name,
     slug: slug ?? made,
     createdBy: creator?.id ?? null,
@@ -66,15 +78,13 @@ export function deleteOrganization(instance: Instance, organization: Organizatio
 
 export const deletedResource = (id: string, object: string) => ({ id, object, deleted: true });
 
-/** Makes a user a member and sends `organizationMembership.created`. Throws a 400 if the user is a member. */
+/** Makes a user a member and sends `organizationMembership.created`. Throws as `requirePlace` does. */
 export function addMember(
   instance: Instance,
   organization: Organization,
-  { user, role }: { user: User; role: string },
+  { user, role, ...metadata }: { user: User; role: string } & OwnMetadata,
 ): Membership {
-  if (findMembership(instance, organization, user.id)) {
-    throw new ApiError(400, 'already_a_member_in_organization', 'The user is already a member.', 'user_id');
-  }
+  requirePlace(instance, organization, { user, role }, 'user_id');
   const membership = instance.store.memberships.put({
     ...newRow(instance, 'orgmem'),
     organizationId: organization.id,
@@ -82,17 +92,19 @@ export function addMember(
     role,
     publicMetadata: {},
     privateMetadata: {},
+    ...metadata,
   });
   instance.webhooks.send('organizationMembership.created', membershipResource(instance, membership));
   return membership;
 }
 
-/** Changes a membership and sends `organizationMembership.updated`. */
+/** Changes a membership and sends `organizationMembership.updated`. Throws a 404 for an unknown role. */
 export function updateMember(
   instance: Instance,
   membership: Membership,
   changes: Partial<Pick<Membership, 'role' | 'publicMetadata' | 'privateMetadata'>>,
 ): Membership {
+  requireRole(instance, changes.role ?? membership.role);
   const updatedAt = instance.clock.now();
   const updated = instance.store.memberships.put({ ...membership, ...changes, updatedAt });
   instance.webhooks.send('organizationMembership.updated', membershipResource(instance, updated));
@@ -112,41 +124,62 @@ export function removeMember(instance: Instance, membership: Membership): void {
   instance.webhooks.send('organizationMembership.deleted', resource);
 }
 
-/** Invites an e-mail address and sends `organizationInvitation.created`. */
+/**
+ * Invites an e-mail address and sends `organizationInvitation.created`. Throws as `requirePlace` does, and a 400 if the address has a
+ * pending invitation.
+ */
 export function inviteToOrganization(
   instance: Instance,
   organization: Organization,
-  input: Pick<OrganizationInvitation, 'email' | 'role' | 'inviterId'> &
-    Partial<Pick<OrganizationInvitation, 'publicMetadata' | 'privateMetadata'>>,
+  { days, ...input }: NewInvitation,
 ): OrganizationInvitation {
+  const pending = pendingInvitations(instance, organization);
+  if (pending.some(({ email }) => email === input.email)) {
+    const message = `There are already pending invitations for the following email addresses: ${input.email}`;
+    throw new ApiError(400, 'duplicate_record', message, 'email_address');
+  }
+  const user = userByIdentifier(instance, input.email);
+  requirePlace(instance, organization, { user, role: input.role }, 'email_address', pending.length);
+  const row = newRow(instance, 'orginv');
   const invitation = instance.store.organizationInvitations.put({
-    ...newRow(instance, 'orginv'),
+    ...row,
     publicMetadata: {},
     privateMetadata: {},
     ...input,
     organizationId: organization.id,
     status: 'pending',
+    expireAt: row.createdAt + (days ?? INVITATION_DAYS) * DAY_SECONDS * 1000,
   });
   instance.webhooks.send('organizationInvitation.created', invitationResource(instance, invitation));
   return invitation;
 }
 
+/** Returns the invitations of an organization that can be accepted, oldest first. */
+export function pendingInvitations(instance: Instance, { id }: Organization): OrganizationInvitation[] {
+  return instance.store.organizationInvitations
+    .all()
+    .filter((each) => each.organizationId === id && invitationStatus(instance, each) === 'pending');
+}
+
 /**
  * Sets the status of a pending invitation and sends `organizationInvitation.accepted` or `.revoked`. Throws a 400 if the
- * invitation is not pending.
+ * invitation is not pending. Clerk's document requires a field `data` in the data of the first event. Its example lacks it.
  */
 export function closeInvitation(
   instance: Instance,
   invitation: OrganizationInvitation,
   status: 'accepted' | 'revoked',
+  acceptedBy?: User,
 ): OrganizationInvitation {
-  if (invitation.status !== 'pending') {
-    const message = `The invitation is already ${invitation.status}.`;
+  const before = invitationStatus(instance, invitation);
+  if (before !== 'pending') {
+    const message = `The invitation is already ${before}.`;
     throw new ApiError(400, 'organization_invitation_not_pending', message);
   }
   const updatedAt = instance.clock.now();
   const closed = instance.store.organizationInvitations.put({ ...invitation, status, updatedAt });
-  instance.webhooks.send(`organizationInvitation.${status}`, invitationResource(instance, closed));
+  const resource = { ...invitationResource(instance, closed), ...(acceptedBy && { user_id: acceptedBy.id }) };
+  instance.webhooks.send(`organizationInvitation.${status}`, resource);
   return closed;
 }
 
@@ -185,6 +218,31 @@ export function requireMembership(
   const membership = findMembership(instance, organization, userId);
   if (membership) return membership;
   throw notFound(`Membership of ${userId}`);
+}
+
+/**
+ * Throws a 404 for an unknown role, a 400 if the user is a member, and a 403 if the members and the invited ones reach the limit of
+ * the organization.
+ */
+function requirePlace(
+  instance: Instance,
+  organization: Organization,
+  { user, role }: { readonly user: User | undefined; readonly role: string },
+  parameter: string,
+  invited = 0,
+): void {
+  requireRole(instance, role);
+  const { maxMemberships } = organization;
+  if (user && findMembership(instance, organization, user.id)) {
+    throw new ApiError(400, 'already_a_member_in_organization', 'The user is already a member.', parameter);
+  }
+  if (maxMemberships === 0 || membersOf(instance, organization).length + invited < maxMemberships) return;
+  const message = `You have reached your limit of ${maxMemberships} organization memberships, including outstanding invitations.`;
+  throw new ApiError(403, 'organization_membership_quota_exceeded', message);
+}
+
+function requireRole(instance: Instance, role: string): void {
+  if (roleResources(instance).every(({ key }) => key !== role)) throw notFound(`The role ${role}`);
 }
 
 function requireFreeSlug({ store }: Instance, slug: string): void {

@@ -1,4 +1,15 @@
-import type { Client, Invitation, Session, SignIn, SignInToken, SignUp, User, Verification } from './data';
+import type {
+  Client,
+  Invitation,
+  OrganizationInvitation,
+  Session,
+  SignIn,
+  SignInToken,
+  SignUp,
+  Ticket,
+  User,
+  Verification,
+} from './data';
 import { isVerified } from './identifiers';
 import type { Instance } from './instance';
 import { factorAge } from './tokens';
@@ -20,7 +31,7 @@ export const AVATAR = `data:image/svg+xml,${encodeURIComponent(
 
 /** A user in responses of the Backend API and in events. */
 export function userResource(user: User): Resource {
-  return { ...publicUserResource(user), locale: null, private_metadata: user.privateMetadata };
+  return { ...publicUserResource(user), private_metadata: user.privateMetadata };
 }
 
 /** A user in responses of the Frontend API, without the private metadata. */
@@ -35,7 +46,6 @@ export function publicUserResource(user: User, memberships: readonly Resource[] 
     last_name: user.lastName,
     image_url: AVATAR,
     profile_image_url: AVATAR,
-    has_image: false,
     primary_email_address_id: emails[0]?.id ?? null,
     primary_phone_number_id: phones[0]?.id ?? null,
     primary_web3_wallet_id: wallets[0]?.id ?? null,
@@ -45,6 +55,7 @@ export function publicUserResource(user: User, memberships: readonly Resource[] 
       phone_number: value,
       reserved_for_second_factor: false,
       default_second_factor: false,
+      backup_codes: null,
       reserved: false,
       linked_to: [],
     })),
@@ -73,9 +84,7 @@ export function publicUserResource(user: User, memberships: readonly Resource[] 
     deprovisioned: false,
     lockout_expires_in_seconds: null,
     verification_attempts_remaining: 100,
-    create_organization_enabled: true,
-    delete_self_enabled: true,
-    legal_accepted_at: null,
+    ...user.settings,
     created_at: Math.floor(user.createdAt),
     updated_at: user.updatedAt,
   };
@@ -129,38 +138,46 @@ export function sessionResource(session: Session): Resource {
   };
 }
 
-/** A sign-in token. As in Clerk, each response contains its ticket, which is the secret that signs the user in. */
-export function signInTokenResource(token: SignInToken): Resource {
+/** A sign-in or actor token. As in Clerk, each response contains its ticket, which is the secret that signs the user in. */
+export function signInTokenResource(token: SignInToken, { origin }: URL): Resource {
   return {
-    object: 'sign_in_token',
+    ...(token.actor ? { object: 'actor_token', actor: token.actor } : { object: 'sign_in_token' }),
     id: token.id,
     status: token.status,
     user_id: token.userId,
     token: token.ticket,
-    url: null,
+    url: ticketLink(origin, token),
     created_at: token.createdAt,
     updated_at: token.updatedAt,
   };
 }
 
-/** An invitation. Its link has the origin of the request to the Backend API. */
-export function invitationResource({ clock }: Instance, invitation: Invitation, { origin }: URL): Resource {
-  const isExpired = invitation.status === 'pending' && invitation.expireAt <= clock.now();
+/** Returns the link of a ticket. It has the origin of the request to the Backend API. */
+const ticketLink = (origin: string, { ticket }: Ticket) => `${origin}/v1/tickets/accept?ticket=${ticket}`;
+
+/** Returns the status of an invitation, of the instance or of an organization. */
+export const invitationStatus = (
+  { clock }: Instance,
+  { status, expireAt }: Pick<OrganizationInvitation, 'status' | 'expireAt'>,
+) => (status === 'pending' && expireAt !== null && expireAt <= clock.now() ? 'expired' : status);
+
+/** An invitation to the instance. */
+export function invitationResource(instance: Instance, invitation: Invitation, { origin }: URL): Resource {
   return {
     object: 'invitation',
     id: invitation.id,
     email_address: invitation.email,
     public_metadata: invitation.publicMetadata,
     revoked: invitation.status === 'revoked',
-    status: isExpired ? 'expired' : invitation.status,
-    url: `${origin}/v1/tickets/accept?ticket=${invitation.ticket}`,
+    status: invitationStatus(instance, invitation),
+    url: ticketLink(origin, invitation),
     expires_at: invitation.expireAt,
     created_at: invitation.createdAt,
     updated_at: invitation.updatedAt,
   };
 }
 
-/** A session in events, with its user. */
+/** A session in events, with its user. Clerk's SDK has the user. Its document does not. */
 export function sessionEventResource(session: Session, user: User): Resource {
   return { ...sessionResource(session), user: userResource(user) };
 }
@@ -174,7 +191,7 @@ function sessionBase(session: Session): Resource {
     expire_at: session.expireAt,
     abandon_at: session.expireAt,
     last_active_at: session.lastActiveAt,
-    actor: null,
+    actor: session.actor ?? null,
   };
 }
 

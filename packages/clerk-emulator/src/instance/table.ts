@@ -36,14 +36,3 @@ export function openTable<Row extends { readonly id: string }>(
     toJSON: all,
   };
 }
-
-/** Selects rows by id. An id may have the prefix `-` (exclude) or `+` (include, the default). */
-export function selectById<Row extends { readonly id: string }>(
-  table: Table<Row>,
-  ids: readonly string[],
-): Row[] {
-  const without = new Set(ids.filter((id) => id.startsWith('-')).map((id) => id.slice(1)));
-  const wanted = new Set(ids.filter((id) => !id.startsWith('-')).map((id) => id.replace(/^\+/, '')));
-  const rows = wanted.size === 0 ? table.all() : [...wanted].flatMap((id) => table.get(id) ?? []);
-  return rows.filter(({ id }) => !without.has(id));
-}

@@ -63,7 +63,7 @@ export function jwks(key: SigningKey): { keys: Record<string, unknown>[] } {
 /** Returns a session token in version 2 of Clerk's format. A browser sends it to the application. */
 export function sessionToken(
   key: SigningKey,
-  session: Pick<Session, 'id' | 'userId' | 'createdAt' | 'verifiedAt'>,
+  session: Pick<Session, 'id' | 'userId' | 'createdAt' | 'verifiedAt' | 'actor'>,
   token: Issue & {
     readonly origin: string | undefined;
     /** The claims about the active organization of the session. */
@@ -72,6 +72,7 @@ export function sessionToken(
 ): string {
   const claims = {
     ...(token.origin === undefined ? {} : { azp: token.origin }),
+    ...(session.actor && { act: session.actor }),
     ...issueClaims(token),
     fva: factorAge(session, token.now),
     ...token.claims,

@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { pageOf, parse, readParameters } from '../http';
+import { ApiError } from '../instance/error';
+
+type Value = string | number | null;
+/** The values of a row by the names of fields. A user can have several values of `email_address`. */
+export type Fields<Row> = Readonly<Record<string, (row: Row) => readonly Value[]>>;
+
+/** Describes a list of Clerk's. Names are separated by spaces. A request with any other parameter gets a 422. */
+interface ListDescription<Row> {
+  /** The fields besides `created_at`. */
+  readonly fields: Fields<Row>;
+  /** Parameters that select rows. The name of one is that of a field, or of a field and a test, such as `email_address_query`. */
+  readonly filters: string;
+  /** Fields that `order_by` accepts. */
+  readonly orders?: string;
+  /** Default of `order_by`. If it is empty, the rows keep their order. */
+  readonly defaultOrder?: string;
+  /** Parameters that select nothing. */
+  readonly others?: string;
+}
+
+/** Parses the first value of a parameter and ignores the other values. A query may repeat a parameter. */
+const first = <Schema extends z.ZodType>(schema: Schema) =>
+  z.preprocess((values) => (Array.isArray(values) ? values[0] : values), schema);
+const text = first(z.string().toLowerCase());
+const time = first(z.coerce.number().int());
+const upTo100 = z.preprocess((value) => [value].flat(), z.array(z.string()).max(100));
+const lower = (value: Value) => String(value).toLowerCase();
+
+const isEqual = upTo100.transform(
+  (given) => (value: Value) => given.some((each) => lower(each) === lower(value)),
+);
+const isAfter = time.transform((limit) => (value: Value) => Number(value) > limit);
+/** The tests that are the last word of a parameter's name, each with the schema of the parameter. */
+const TESTS = new Map<string, z.ZodType<(value: Value) => boolean>>([
+  ['before', time.transform((limit) => (value) => Number(value) < limit)],
+  ['after', isAfter],
+  ['since', isAfter],
+  ['query', text.transform((part) => (value) => lower(value).includes(part))],
+]);
+/** An id may have the prefix `-` (exclude) or `+` (include, the default). */
+const selectsIds = upTo100.transform((given) => {
+  const wanted = given.filter((id) => !id.startsWith('-')).map((id) => id.replace(/^\+/, ''));
+  return (ids: readonly Value[]) =>
+    (wanted.length === 0 || ids.some((id) => wanted.includes(String(id)))) &&
+    !ids.some((id) => given.includes(`-${id}`));
+});
+
+/** Returns the schema of a filter. It parses a parameter into a function that tests a row. */
+function filter<Row>(fields: Fields<Row>, name: string): z.ZodType<(row: Row) => boolean> {
+  const word = name.split('_').at(-1) ?? '';
+  const test = TESTS.get(word);
+  const read = fields[test ? name.slice(0, -word.length - 1) || name : name];
+  if (read === undefined) throw new Error(`There is no field for ${name}.`);
+  if (word === 'id') return selectsIds.transform((selects) => (row: Row) => selects(read(row)));
+  return (test ?? isEqual).transform(
+    (passes) => (row: Row) => read(row).some((value) => value !== null && passes(value)),
+  );
+}
+
+/** Returns a function that selects and sorts the rows of a list as a query requests. */
+export function describeList<Row extends { readonly id: string; readonly createdAt: number }>(
+  list: ListDescription<Row>,
+) {
+  const { filters, orders = '', defaultOrder = orders && '-created_at', others = 'limit offset' } = list;
+  const fields: Fields<Row> = { created_at: ({ createdAt }) => [createdAt], ...list.fields };
+  const everything = z.unknown().transform(() => () => true);
+  const schemas = <Schema extends z.ZodType>(names: string, schema: (name: string) => Schema) =>
+    Object.fromEntries(names.split(' ').map((name) => [name, schema(name).optional()]));
+  const Query = z.strictObject({
+    ...schemas(orders ? `${others} order_by` : others, () => everything),
+    ...schemas(filters, (name) => filter(fields, name)),
+  });
+  const sorted = (rows: readonly Row[], order: string) => {
+    const name = order.replace(/^[+-]/, '');
+    const key = orders.split(' ').includes(name) ? fields[name] : undefined;
+    if (key === undefined)
+      throw new ApiError(422, 'form_param_format_invalid', `order_by is invalid: ${name}`, 'order_by');
+    const keyed = rows.map((row) => ({ row, key: key(row)[0] ?? '' }));
+    keyed.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
+    const ascending = keyed.map(({ row }) => row);
+    return order.startsWith('-') ? ascending.reverse() : ascending;
+  };
+  return (rows: readonly Row[], { searchParams }: URL): Row[] => {
+    const tests = Object.values(parse(Query, readParameters(searchParams)));
+    const selected = (all: readonly Row[]) =>
+      all.filter((row) => tests.every((passes) => passes?.(row) ?? true));
+    const order = searchParams.get('order_by') ?? defaultOrder;
+    const cursor = searchParams.get('starting_after');
+    if (order === '') return selected(rows);
+    if (cursor === null) return sorted(selected(rows), order);
+    const all = sorted(rows, order);
+    const index = all.findIndex(({ id }) => id === cursor);
+    const isFirstPage = Number(searchParams.get('offset')) === 0;
+    if (index >= 0 && isFirstPage && order.endsWith('created_at')) return selected(all.slice(index + 1));
+    const message = 'starting_after is unknown, or there is an offset or an order other than created_at.';
+    throw new ApiError(422, 'form_param_format_invalid', message, 'starting_after');
+  };
+}
+
+/** Returns a page, or only its rows without `paginated=true`, which Clerk's SDK sends. Clerk's document describes only the rows. */
+export function optionalPage<Row>(url: URL, rows: readonly Row[], format?: (row: Row) => unknown) {
+  const page = pageOf(url, rows, format);
+  return url.searchParams.get('paginated') === 'true' ? page : page.data;
+}
