@@ -17,6 +17,10 @@ function post(path: string, body: string | ReadableStream) {
   const request = { method: 'POST', headers, body, duplex: 'half' };
   return fetch(provider.url + path, request);
 }
+async function postJson(path: string, fields: object) {
+  const response = await post(path, JSON.stringify(fields));
+  return z.looseObject({ id: z.string().optional() }).parse(await response.json());
+}
 const Users = z.array(z.object({ id: z.string(), created_at: z.int() }));
 
 test('A user that the SDK creates is found by id and by email address in any letter case', async () => {
@@ -324,6 +328,74 @@ test('A Backend API request without the right secret key gets a 401', async () =
   const rejected = await errorOf(clerkFor(provider, 'sk_test_other').users.getUserList());
   expect(rejected).toMatchObject({ status: 401, code: 'clerk_key_invalid' });
   expect((await fetch(`${provider.url}/v1/users`)).status).toBe(401);
+});
+
+test('The settings of a user are stored, and each response contains them', async () => {
+  const { id } = provider.createUser({ email: 'settings@example.com' });
+  const settings = {
+    locale: 'fr-FR',
+    timezone: 'Europe/Paris',
+    deleteSelfEnabled: false,
+    createOrganizationsLimit: 3,
+  };
+  await clerk.users.updateUser(id, { ...settings, legalAcceptedAt: new Date(1000) });
+  await clerk.users.updateUser(id, { createOrganizationEnabled: false });
+  const saved = { ...settings, legalAcceptedAt: 1000, createOrganizationEnabled: false };
+  expect(await clerk.users.getUser(id)).toMatchObject(saved);
+  expect(await clerk.users.updateUserProfileImage(id, { file: new Blob(['image']) })).toMatchObject({
+    hasImage: true,
+  });
+  expect(await clerk.users.deleteUserProfileImage(id)).toMatchObject({ ...saved, hasImage: false });
+});
+
+test('The Backend API adds, verifies and deletes e-mail addresses, and sets the primary one', async () => {
+  const { id: userId } = provider.createUser({ email: 'one@addresses.example' });
+  const { emailAddresses, users } = clerk;
+  const added = await emailAddresses.createEmailAddress({ userId, emailAddress: 'two@addresses.example' });
+  expect(added.verification?.status).toBe('unverified');
+  const setPrimary = () => users.updateUser(userId, { primaryEmailAddressID: added.id });
+  expect(await errorOf(setPrimary())).toMatchObject({ status: 422, parameter: 'primary_email_address_id' });
+  expect((await emailAddresses.updateEmailAddress(added.id, { verified: true })).verification?.status).toBe(
+    'verified',
+  );
+  expect((await setPrimary()).primaryEmailAddress?.emailAddress).toBe('two@addresses.example');
+  expect(provider.store.users.get(userId)?.email).toBe('two@addresses.example');
+  const third = { userId, emailAddress: 'three@addresses.example', verified: true, primary: true };
+  const { id } = await emailAddresses.createEmailAddress(third);
+  expect((await users.getUser(userId)).primaryEmailAddressId).toBe(id);
+  await emailAddresses.deleteEmailAddress(id);
+  expect(await errorOf(emailAddresses.getEmailAddress(id))).toMatchObject({ status: 404 });
+  const taken = emailAddresses.createEmailAddress({ userId, emailAddress: 'one@addresses.example' });
+  expect(await errorOf(taken)).toMatchObject({ status: 422, code: 'form_identifier_exists' });
+});
+
+test('An actor signs in as a user with an actor token, which can be revoked', async () => {
+  const { id: userId } = provider.createUser({ email: 'user@actor.example' });
+  const actor = { sub: provider.createUser({ email: 'admin@actor.example' }).id };
+  const create = () => clerk.actorTokens.create({ userId, actor, sessionMaxDurationInSeconds: 60 });
+  const { url } = await create();
+  const link = await fetch(url ?? '', { redirect: 'manual' });
+  const page = new URL(link.headers.get('location') ?? '');
+  expect([page.pathname, page.searchParams.get('__clerk_status')]).toEqual(['/sign-in', 'sign_in']);
+  const ticket = page.searchParams.get('__clerk_ticket') ?? '';
+  const browser = await developmentBrowser(provider);
+  await browser.call('POST', '/v1/client/sign_ins', { strategy: 'ticket', ticket });
+  const session = provider.store.sessions.find((each) => each.userId === userId);
+  expect(session).toMatchObject({ actor, expireAt: (session?.createdAt ?? 0) + 60_000 });
+  const { jwt } = await clerk.sessions.getToken(session?.id ?? '');
+  expect(await verifyToken(jwt, { jwtKey: provider.publicKeyPem })).toMatchObject({ act: actor });
+  expect((await clerk.actorTokens.revoke((await create()).id)).status).toBe('revoked');
+});
+
+test('A session token is valid for 30 seconds at least, and `null` selects the default', async () => {
+  const { id } = provider.createSession(provider.createUser({ email: 'seconds@example.com' }).id);
+  expect(await postJson(`/v1/sessions/${id}/tokens`, { expires_in_seconds: 29 })).toHaveProperty('errors');
+  expect(await postJson(`/v1/sessions/${id}/tokens`, { expires_in_seconds: null })).toHaveProperty('jwt');
+});
+
+test('An error has a short message and a long one', async () => {
+  const { errors } = await postJson('/v1/sessions', { user_id: 'user_nobody' });
+  expect(errors).toMatchObject([{ message: 'not found', long_message: 'User user_nobody was not found.' }]);
 });
 
 test('An operation that the Backend API lacks gets a 501 that names it', async () => {

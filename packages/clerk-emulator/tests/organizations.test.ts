@@ -103,6 +103,53 @@ test('The Backend API adds, changes and removes members', async () => {
   ]);
 });
 
+test('An organization rejects unknown roles, and members and invitations that are doubled or above its limit', async () => {
+  const [owner, member] = [newUser('rules'), newUser('rules-member')];
+  const organization = await organizations.createOrganization({
+    name: 'R',
+    createdBy: owner.id,
+    maxAllowedMemberships: 3,
+  });
+  const organizationId = organization.id;
+  const add = (userId: string, role: string) =>
+    organizations.createOrganizationMembership({ organizationId, userId, role });
+  const invite = (emailAddress: string) =>
+    organizations.createOrganizationInvitation({ organizationId, emailAddress, role: 'org:member' });
+  const change = { organizationId, userId: owner.id, role: 'org:none' };
+  expect(await errorOf(add(member.id, 'org:none'))).toMatchObject({ status: 404 });
+  expect(await errorOf(organizations.updateOrganizationMembership(change))).toMatchObject({ status: 404 });
+  await add(member.id, 'org:member');
+  await invite('guest@rules.example');
+  expect(await errorOf(invite('guest@rules.example'))).toMatchObject({
+    status: 400,
+    code: 'duplicate_record',
+  });
+  expect(await errorOf(invite(member.email ?? ''))).toMatchObject({
+    code: 'already_a_member_in_organization',
+  });
+  expect(await errorOf(invite('more@rules.example'))).toMatchObject({ status: 403 });
+  await add(newUser('rules-other').id, 'org:member');
+  expect(await errorOf(add(newUser('rules-more').id, 'org:member'))).toMatchObject({ status: 403 });
+});
+
+test('The metadata of an invitation is that of the membership, and its event names the user', async () => {
+  const guest = await signedIn('accepts');
+  const { id: organizationId } = provider.createOrganization({ name: 'M', createdBy: newUser('inviter').id });
+  const metadata = { publicMetadata: { team: 'a' }, privateMetadata: { cost: 1 } };
+  const bulk = [{ emailAddress: guest.email, role: 'org:member', expiresInDays: 2, ...metadata }];
+  const [invited] = (await organizations.createOrganizationInvitationBulk(organizationId, bulk)).data;
+  const ids = { organizationId, invitationId: invited?.id ?? '' };
+  const { expiresAt, createdAt } = await organizations.getOrganizationInvitation(ids);
+  expect(expiresAt - createdAt).toBe(2 * 24 * 60 * 60 * 1000);
+  const own = await users.getOrganizationInvitationList({ userId: guest.id, status: 'pending' });
+  expect(own.data).toMatchObject([{ id: invited?.id, publicOrganizationData: { id: organizationId } }]);
+  await guest.call('POST', `/v1/me/organization_invitations/${invited?.id}/accept`);
+  const memberships = await users.getOrganizationMembershipList({ userId: guest.id });
+  expect(memberships.data).toMatchObject([metadata]);
+  const event = provider.webhooks.list().find(({ type }) => type === 'organizationInvitation.accepted');
+  expect(JSON.parse(event?.body ?? '')).toMatchObject({ data: { user_id: guest.id, status: 'accepted' } });
+});
+
 test('A session token contains the active organization, which the browser and a handshake change', async () => {
   const { id, session, browser, call, claims } = await signedIn('active');
   const first = provider.createOrganization({ name: 'First', createdBy: id });
