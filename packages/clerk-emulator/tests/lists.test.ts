@@ -23,7 +23,7 @@ const newUser = (name: string, more: Parameters<typeof users.createUser>[0]) =>
     ...more,
   });
 const ada = await newUser('ada', { username: 'countess', externalId: 'crm-1', createdAt: new Date(1000) });
-const bob = await newUser('bob', { phoneNumber: ['+15555550100'], createdAt: new Date(2000), banned: true });
+const bob = await newUser('bob', { createdAt: new Date(2000), banned: true });
 const eve = await newUser('eve', { lastName: 'Moneypenny', createdAt: new Date(3000) });
 provider.createSession(ada.id);
 const acme = await organizations.createOrganization({ name: 'Acme', createdBy: ada.id });
@@ -45,8 +45,6 @@ const names = new Map(Object.entries(rows).map(([name, { id }]) => [id, name]));
 
 test.each([
   ['email_address=ADA@list.example&email_address=eve@list.example', 'eve ada'],
-  ['phone_number=%2B15555550100', 'bob'],
-  ['username_query=COUNT', 'ada'],
   ['name_query=eve+money', 'eve'],
   ['query=moneyp', 'eve'],
   ['web3_wallet=0x1', ''],
@@ -56,7 +54,6 @@ test.each([
   ['banned=false', 'eve ada'],
   ['created_at_before=2000', 'ada'],
   ['last_sign_in_at_after=1', 'ada'],
-  ['last_active_at_before=1', ''],
 ])('The list and the count of users have the users that a parameter selects: %s', async (query, selected) => {
   expect(await list(`users?${query}`)).toBe(selected);
   const count = { object: 'total_count', total_count: selected.split(' ').filter(Boolean).length };
@@ -73,7 +70,6 @@ test.each([
   [`organizations/${acme.id}/memberships?email_address=nobody@list.example`, ''],
   [`organizations/${acme.id}/invitations?status=revoked`, 'second'],
   [`organizations/${acme.id}/invitations?order_by=email_address`, 'second first'],
-  ['invitations?query=W@', 'fourth'],
   ['invitations?order_by=expires_at', 'fourth third'],
 ])('A list has the rows that its parameters select, in their order: %s', async (path, selected) => {
   expect(await list(path)).toBe(selected);
@@ -81,7 +77,6 @@ test.each([
 
 test.each([
   [`users?starting_after=${ada.id}&order_by=username`, 'starting_after'],
-  [`users?starting_after=${ada.id}&offset=1`, 'starting_after'],
   ['users/count?limit=1', 'limit'],
   ['organizations?order_by=slug', 'order_by'],
   ['sessions?order_by=created_at', 'order_by'],

@@ -28,9 +28,10 @@ const time = first(z.coerce.number().int());
 const upTo100 = z.preprocess((value) => [value].flat(), z.array(z.string()).max(100));
 const lower = (value: Value) => String(value).toLowerCase();
 
-const isEqual = upTo100.transform(
-  (given) => (value: Value) => given.some((each) => lower(each) === lower(value)),
-);
+const isEqual = upTo100.transform((given) => {
+  const wanted = new Set(given.map(lower));
+  return (value: Value) => wanted.has(lower(value));
+});
 const isAfter = time.transform((limit) => (value: Value) => Number(value) > limit);
 /** The tests that are the last word of a parameter's name, each with the schema of the parameter. */
 const TESTS = new Map<string, z.ZodType<(value: Value) => boolean>>([
@@ -41,10 +42,11 @@ const TESTS = new Map<string, z.ZodType<(value: Value) => boolean>>([
 ]);
 /** An id may have the prefix `-` (exclude) or `+` (include, the default). */
 const selectsIds = upTo100.transform((given) => {
-  const wanted = given.filter((id) => !id.startsWith('-')).map((id) => id.replace(/^\+/, ''));
+  const excluded = new Set(given.filter((id) => id.startsWith('-')).map((id) => id.slice(1)));
+  const wanted = new Set(given.filter((id) => !id.startsWith('-')).map((id) => id.replace(/^\+/, '')));
   return (ids: readonly Value[]) =>
-    (wanted.length === 0 || ids.some((id) => wanted.includes(String(id)))) &&
-    !ids.some((id) => given.includes(`-${id}`));
+    (wanted.size === 0 || ids.some((id) => wanted.has(String(id)))) &&
+    !ids.some((id) => excluded.has(String(id)));
 });
 
 /** Returns the schema of a filter. It parses a parameter into a function that tests a row. */
