@@ -172,15 +172,6 @@ test('A confidential client needs a state instead of PKCE, and can send its secr
   expect(await (await send('token_info')).json()).toEqual({ active: false });
 });
 
-test('With response_mode=form_post, a page sends the code to the client', async () => {
-  const form = { ...authorization, consented: 'true', response_mode: 'form_post', state: '"><script>' };
-  const response = await browser.send('POST', `/v1/me/oauth/consent/${client_id}`, form, { origin: url });
-  expect(response.headers.get('content-type')).toContain('text/html');
-  expect(await response.text()).toMatch(
-    /action="https:\/\/client.example\/callback".*name="code" value="oac_.*value="&quot;&gt;&lt;script&gt;"/,
-  );
-});
-
 test('A metadata document of the client takes the place of a registration, unless it is invalid or on a private address', async () => {
   let document: unknown;
   const client = stopAfterAll(await startHttpServer(() => Response.json(document)));

@@ -119,6 +119,11 @@ test('An organization rejects unknown roles, and members and invitations that ar
   expect(await errorOf(add(member.id, 'org:none'))).toMatchObject({ status: 404 });
   expect(await errorOf(organizations.updateOrganizationMembership(change))).toMatchObject({ status: 404 });
   await add(member.id, 'org:member');
+  const emails = ['guest@rules.example', 'guest@rules.example'];
+  const twice = emails.map((emailAddress) => ({ emailAddress, role: 'org:member' }));
+  expect(await errorOf(organizations.createOrganizationInvitationBulk(organizationId, twice))).toMatchObject({
+    code: 'duplicate_record',
+  });
   await invite('guest@rules.example');
   expect(await errorOf(invite('guest@rules.example'))).toMatchObject({
     status: 400,

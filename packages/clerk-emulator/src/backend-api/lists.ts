@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { pageOf, parse, readParameters } from '../http';
-import { ApiError } from '../instance/error';
 
 type Value = string | number | null;
 /** The values of a row by the names of fields. A user can have several values of `email_address`. */
@@ -20,33 +19,31 @@ interface ListDescription<Row> {
   readonly others?: string;
 }
 
-/** Parses the first value of a parameter and ignores the other values. A query may repeat a parameter. */
-const first = <Schema extends z.ZodType>(schema: Schema) =>
-  z.preprocess((values) => (Array.isArray(values) ? values[0] : values), schema);
-const text = first(z.string().toLowerCase());
-const time = first(z.coerce.number().int());
-const upTo100 = z.preprocess((value) => [value].flat(), z.array(z.string()).max(100));
+/** The values of a parameter, which a query may repeat. */
+const Values = z.preprocess((value) => [value].flat(), z.array(z.string()).max(100));
+/** The first value. */
+const Text = Values.transform(([text = '']) => text.toLowerCase());
+const Time = Text.pipe(z.coerce.number<string>().int());
 const lower = (value: Value) => String(value).toLowerCase();
 
-const isEqual = upTo100.transform((given) => {
+const isEqual = Values.transform((given) => {
   const wanted = new Set(given.map(lower));
   return (value: Value) => wanted.has(lower(value));
 });
-const isAfter = time.transform((limit) => (value: Value) => Number(value) > limit);
+const isAfter = Time.transform((limit) => (value: Value) => Number(value) > limit);
 /** The tests that are the last word of a parameter's name, each with the schema of the parameter. */
 const TESTS = new Map<string, z.ZodType<(value: Value) => boolean>>([
-  ['before', time.transform((limit) => (value) => Number(value) < limit)],
+  ['before', Time.transform((limit) => (value) => Number(value) < limit)],
   ['after', isAfter],
   ['since', isAfter],
-  ['query', text.transform((part) => (value) => lower(value).includes(part))],
+  ['query', Text.transform((part) => (value) => lower(value).includes(part))],
 ]);
 /** An id may have the prefix `-` (exclude) or `+` (include, the default). */
-const selectsIds = upTo100.transform((given) => {
-  const excluded = new Set(given.filter((id) => id.startsWith('-')).map((id) => id.slice(1)));
-  const wanted = new Set(given.filter((id) => !id.startsWith('-')).map((id) => id.replace(/^\+/, '')));
+const selectsIds = Values.transform((given) => {
+  const signed = new Set(given.map((id) => id.replace(/^(?![+-])/, '+')));
+  const excludesOnly = given.every((id) => id.startsWith('-'));
   return (ids: readonly Value[]) =>
-    (wanted.size === 0 || ids.some((id) => wanted.has(String(id)))) &&
-    !ids.some((id) => excluded.has(String(id)));
+    (excludesOnly || ids.some((id) => signed.has(`+${id}`))) && !ids.some((id) => signed.has(`-${id}`));
 });
 
 /** Returns the schema of a filter. It parses a parameter into a function that tests a row. */
@@ -67,19 +64,17 @@ export function describeList<Row extends { readonly id: string; readonly created
 ) {
   const { filters, orders = '', defaultOrder = orders && '-created_at', others = 'limit offset' } = list;
   const fields: Fields<Row> = { created_at: ({ createdAt }) => [createdAt], ...list.fields };
-  const everything = z.unknown().transform(() => () => true);
-  const schemas = <Schema extends z.ZodType>(names: string, schema: (name: string) => Schema) =>
+  const everything = () => true;
+  const schemas = (names: string, schema: (name: string) => z.ZodType<(row: Row) => boolean>) =>
     Object.fromEntries(names.split(' ').map((name) => [name, schema(name).optional()]));
+  const Order = Text.pipe(z.string().regex(new RegExp(`^[+-]?(${orders.replaceAll(' ', '|')})$`)));
   const Query = z.strictObject({
-    ...schemas(orders ? `${others} order_by` : others, () => everything),
+    ...schemas(others, () => z.unknown().transform(() => everything)),
+    ...(orders && schemas('order_by', () => Order.transform(() => everything))),
     ...schemas(filters, (name) => filter(fields, name)),
   });
   const sorted = (rows: readonly Row[], order: string) => {
-    const name = order.replace(/^[+-]/, '');
-    const key = orders.split(' ').includes(name) ? fields[name] : undefined;
-    if (key === undefined)
-      throw new ApiError(422, 'form_param_format_invalid', `order_by is invalid: ${name}`, 'order_by');
-    const keyed = rows.map((row) => ({ row, key: key(row)[0] ?? '' }));
+    const keyed = rows.map((row) => ({ row, key: fields[order.replace(/^[+-]/, '')]?.(row)[0] ?? '' }));
     keyed.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
     const ascending = keyed.map(({ row }) => row);
     return order.startsWith('-') ? ascending.reverse() : ascending;
@@ -93,11 +88,7 @@ export function describeList<Row extends { readonly id: string; readonly created
     if (order === '') return selected(rows);
     if (cursor === null) return sorted(selected(rows), order);
     const all = sorted(rows, order);
-    const index = all.findIndex(({ id }) => id === cursor);
-    const isFirstPage = Number(searchParams.get('offset')) === 0;
-    if (index >= 0 && isFirstPage && order.endsWith('created_at')) return selected(all.slice(index + 1));
-    const message = 'starting_after is unknown, or there is an offset or an order other than created_at.';
-    throw new ApiError(422, 'form_param_format_invalid', message, 'starting_after');
+    return selected(all.slice(all.findIndex(({ id }) => id === cursor) + 1));
   };
 }
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type ApiRequest, pageOf, parse, type Routes } from '../http';
 import { EmailAddress, requireUser } from '../instance/accounts';
 import type { Membership, Organization, OrganizationInvitation } from '../instance/data';
-import { notFound } from '../instance/error';
+import { requireFound } from '../instance/error';
 import type { Instance } from '../instance/instance';
 import {
   invitationResource,
@@ -14,7 +14,6 @@ import {
   addMember,
   closeInvitation,
   createOrganization,
-  deletedResource,
   deleteOrganization,
   inviteToOrganization,
   membersOf,
@@ -65,12 +64,12 @@ const Revoke = z.strictObject({ requesting_user_id: z.string().nullish() });
 const MISSING_MEMBER = 'missing_member_with_elevated_permissions';
 
 /** Returns the Backend API routes for organizations, their members and invitations. */
-export function organizationRoutes(instance: Instance): Routes {
+export function organizationRoutes(instance: Instance): Routes<ApiRequest, unknown> {
   const { organizations, organizationInvitations } = instance.store;
   const member = (membership: Membership) => membershipResource(instance, membership);
   const invitation = (row: OrganizationInvitation) => invitationResource(instance, row);
   const find = (id: string) => requireOrganization(instance, id);
-  const shown = (organization: Organization) => ({ body: organizationResource(instance, organization) });
+  const shown = (row: Organization) => organizationResource(instance, row);
   const requireMember = (id: string, userId: string) => requireMembership(instance, find(id), userId);
   const invitationsOf = (id: string) => {
     const organization = find(id);
@@ -78,14 +77,14 @@ export function organizationRoutes(instance: Instance): Routes {
   };
   const requireInvitation = ({ id, otherId }: ApiRequest) => {
     const found = invitationsOf(id).find((each) => each.id === otherId);
-    if (found === undefined) throw notFound('The invitation');
-    return found;
+    return requireFound(found, 'The invitation');
   };
-  const invite = ({ id }: ApiRequest, input: z.output<typeof Invite>) => {
-    const { email_address: email, role, inviter_user_id, expires_in_days: days, ...more } = input;
-    if (inviter_user_id) requireUser(instance, inviter_user_id);
-    const invited = { email, role, inviterId: inviter_user_id ?? null, days, ...changedMetadata(more) };
-    return invitation(inviteToOrganization(instance, find(id), invited));
+  const invite = (id: string, inputs: readonly z.output<typeof Invite>[]) => {
+    const invited = inputs.map(({ email_address: email, role, expires_in_days: days, ...more }) => {
+      const inviterId = more.inviter_user_id ? requireUser(instance, more.inviter_user_id).id : null;
+      return { email, role, inviterId, days, ...changedMetadata(more) };
+    });
+    return inviteToOrganization(instance, find(id), invited).map(invitation);
   };
   /** Returns an organization with the fields that the query includes. */
   const including = ({ searchParams }: URL, organization: Organization) => {
@@ -133,10 +132,9 @@ export function organizationRoutes(instance: Instance): Routes {
       const creator = created_by ? requireUser(instance, created_by) : undefined;
       return shown(createOrganization(instance, { name, creator, ...changes(fields) }));
     },
-    'GET /v1/organizations': ({ url }) => ({
-      body: pageOf(url, selectOrganizations(organizations.all(), url), (row) => including(url, row)),
-    }),
-    'GET /v1/organizations/:id': ({ id, url }) => ({ body: including(url, find(id)) }),
+    'GET /v1/organizations': ({ url }) =>
+      pageOf(url, selectOrganizations(organizations.all(), url), (row) => including(url, row)),
+    'GET /v1/organizations/:id': ({ id, url }) => including(url, find(id)),
     'PATCH /v1/organizations/:id': ({ id, body }) => {
       const { name, ...fields } = parse(UpdateOrganization, body);
       return shown(updateOrganization(instance, find(id), { ...changes(fields), ...(name && { name }) }));
@@ -145,50 +143,35 @@ export function organizationRoutes(instance: Instance): Routes {
       shown(updateOrganization(instance, find(id), mergedMetadata(find(id), body))),
     'PUT /v1/organizations/:id/metadata': ({ id, body }) =>
       shown(updateOrganization(instance, find(id), changedMetadata(parse(OwnMetadata, body)))),
-    'DELETE /v1/organizations/:id': ({ id }) => {
-      const organization = find(id);
-      deleteOrganization(instance, organization);
-      return { body: deletedResource(organization.id, 'organization') };
-    },
-    'GET /v1/organizations/:id/memberships': ({ id, url }) => ({
-      body: pageOf(url, selectMembers(membersOf(instance, find(id)), url), member),
-    }),
+    'DELETE /v1/organizations/:id': ({ id }) => deleteOrganization(instance, find(id)),
+    'GET /v1/organizations/:id/memberships': ({ id, url }) =>
+      pageOf(url, selectMembers(membersOf(instance, find(id)), url), member),
     'POST /v1/organizations/:id/memberships': ({ id, body }) => {
       const { user_id, role, ...fields } = parse(AddMember, body);
       const user = requireUser(instance, user_id);
-      return { body: member(addMember(instance, find(id), { user, role, ...changedMetadata(fields) })) };
+      return member(addMember(instance, find(id), { user, role, ...changedMetadata(fields) }));
     },
     'PATCH /v1/organizations/:id/memberships/:otherId': ({ id, otherId, body }) => {
-      const { role } = parse(UpdateMember, body);
-      return { body: member(updateMember(instance, requireMember(id, otherId), { role })) };
+      return member(updateMember(instance, requireMember(id, otherId), parse(UpdateMember, body)));
     },
     'PATCH /v1/organizations/:id/memberships/:otherId/metadata': ({ id, otherId, body }) => {
       const membership = requireMember(id, otherId);
-      return { body: member(updateMember(instance, membership, mergedMetadata(membership, body))) };
+      return member(updateMember(instance, membership, mergedMetadata(membership, body)));
     },
     'DELETE /v1/organizations/:id/memberships/:otherId': ({ id, otherId }) => {
-      const membership = requireMember(id, otherId);
-      const body = member(membership);
-      removeMember(instance, membership);
-      return { body };
+      return removeMember(instance, requireMember(id, otherId));
     },
-    'POST /v1/organizations/:id/invitations': (request) => ({
-      body: invite(request, parse(Invite, request.body)),
-    }),
-    'POST /v1/organizations/:id/invitations/bulk': (request) => {
-      const { items } = parse(InviteBulk, request.body);
-      const data = items.map((input) => invite(request, input));
-      return { body: { data, total_count: data.length } };
+    'POST /v1/organizations/:id/invitations': ({ id, body }) => invite(id, [parse(Invite, body)])[0],
+    'POST /v1/organizations/:id/invitations/bulk': ({ id, body }) => {
+      const data = invite(id, parse(InviteBulk, body).items);
+      return { data, total_count: data.length };
     },
-    'GET /v1/organizations/:id/invitations': ({ id, url }) => ({
-      body: pageOf(url, selectInvitations(invitationsOf(id), url), invitation),
-    }),
-    'GET /v1/organizations/:id/invitations/:otherId': (request) => ({
-      body: invitation(requireInvitation(request)),
-    }),
+    'GET /v1/organizations/:id/invitations': ({ id, url }) =>
+      pageOf(url, selectInvitations(invitationsOf(id), url), invitation),
+    'GET /v1/organizations/:id/invitations/:otherId': (request) => invitation(requireInvitation(request)),
     'POST /v1/organizations/:id/invitations/:otherId/revoke': (request) => {
       parse(Revoke, request.body);
-      return { body: invitation(closeInvitation(instance, requireInvitation(request), 'revoked')) };
+      return invitation(closeInvitation(instance, requireInvitation(request), 'revoked'));
     },
   };
 }

@@ -1,5 +1,5 @@
 import { Hono } from 'hono';
-import { type Routes, serve } from '../http';
+import { type ApiRequest, type Routes, serve, wrapHandlers } from '../http';
 import { ApiError } from '../instance/error';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { jwks } from '../instance/tokens';
@@ -12,8 +12,8 @@ import { userRoutes } from './users';
 
 /** Returns the operations of the Backend API. */
 export function backendRoutes(instance: Instance): Routes {
-  return {
-    'GET /v1/jwks': () => ({ body: jwks(instance.signingKey) }),
+  const routes: Routes<ApiRequest, unknown> = {
+    'GET /v1/jwks': () => jwks(instance.signingKey),
     ...userRoutes(instance),
     ...emailAddressRoutes(instance),
     ...sessionRoutes(instance),
@@ -21,6 +21,7 @@ export function backendRoutes(instance: Instance): Routes {
     ...handshakeRoutes(instance),
     ...ticketRoutes(instance),
   };
+  return wrapHandlers(routes, (handler) => (request: ApiRequest) => ({ body: handler(request) }));
 }
 
 /** Serves operations to requests that contain the secret key. */

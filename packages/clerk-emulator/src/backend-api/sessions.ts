@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parse, type Routes } from '../http';
+import { type ApiRequest, parse, type Routes } from '../http';
 import {
   activeSession,
   createSession,
@@ -9,7 +9,7 @@ import {
   requireUser,
 } from '../instance/accounts';
 import type { Session } from '../instance/data';
-import { notFound } from '../instance/error';
+import { requireFound } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { sessionResource } from '../instance/resources';
@@ -38,29 +38,28 @@ const selectSessions = describeList<Session>({
  * Returns the Backend API routes for sessions and their tokens. A session that `POST /v1/sessions` creates has a new client id
  * (Clerk's id of a browser), but no browser has this client id.
  */
-export function sessionRoutes(instance: Instance): Routes {
+export function sessionRoutes(instance: Instance): Routes<ApiRequest, unknown> {
   const { store } = instance;
   return {
     'POST /v1/sessions': ({ body }) => {
       const { user_id, active_organization_id: organizationId } = parse(CreateSession, body);
       const user = requireUser(instance, user_id);
-      return { body: sessionResource(createSession(instance, user, newId('client'), organizationId)) };
+      return sessionResource(createSession(instance, user, newId('client'), organizationId));
     },
     'GET /v1/sessions': ({ url }) => {
       const sessions = store.sessions.all().map(({ id }) => requireSession(instance, id));
-      return { body: optionalPage(url, selectSessions(sessions.reverse(), url), sessionResource) };
+      return optionalPage(url, selectSessions(sessions.reverse(), url), sessionResource);
     },
-    'GET /v1/sessions/:id': ({ id }) => ({ body: sessionResource(requireSession(instance, id)) }),
+    'GET /v1/sessions/:id': ({ id }) => sessionResource(requireSession(instance, id)),
     'POST /v1/sessions/:id/revoke': ({ id }) => {
       const session = requireSession(instance, id);
-      return { body: sessionResource(endSession(instance, session, 'revoked')) };
+      return sessionResource(endSession(instance, session, 'revoked'));
     },
     'POST /v1/sessions/:id/tokens': ({ id, body }) => {
       const { expires_in_seconds: seconds } = parse(TokenRequest, body);
-      const session = activeSession(instance, id);
-      if (session === undefined) throw notFound(`Active session ${id}`);
+      const session = requireFound(activeSession(instance, id), `Active session ${id}`);
       const jwt = issueToken(instance, session, { seconds: seconds ?? undefined });
-      return { body: { object: 'token', jwt } };
+      return { object: 'token', jwt };
     },
   };
 }

@@ -41,10 +41,19 @@ const CreateInvitation = z.strictObject({
 const CreateInvitations = z.object({ items: z.array(CreateInvitation).max(10) });
 
 /** Returns the Backend API routes for sign-in tokens, actor tokens, testing tokens and invitations. */
-export function ticketRoutes(instance: Instance): Routes {
+export function ticketRoutes(instance: Instance): Routes<ApiRequest, unknown> {
   const { tickets } = instance.store;
   const invite = (url: URL, inputs: readonly z.output<typeof CreateInvitation>[]) => {
-    for (const input of inputs) if (!input.ignore_existing) requireUninvited(instance, input.email_address);
+    const pending = ticketsOf(instance, 'invitation').filter(
+      (each) => invitationStatus(instance, each) === 'pending',
+    );
+    const invited = new Set(pending.map(({ email }) => email));
+    for (const { email_address: email, ignore_existing } of inputs) {
+      if (ignore_existing) continue;
+      requireFree(instance, email, 'email_address');
+      if (invited.has(email)) throw alreadyInvited();
+      invited.add(email);
+    }
     return inputs.map((input) => {
       const invitation = tickets.put({
         ...newTicket(instance, 'inv', (input.expires_in_days ?? DEFAULT_DAYS) * DAY),
@@ -56,12 +65,10 @@ export function ticketRoutes(instance: Instance): Routes {
       return invitationResource(instance, invitation, url);
     });
   };
-  const signIn = (url: URL, fields: Omit<SignInToken, 'kind'>) => ({
-    body: signInTokenResource(tickets.put({ ...fields, kind: 'sign_in_token' as const }), url),
-  });
-  const revoke = ({ id, url }: ApiRequest) => ({
-    body: signInTokenResource(revokeTicket(instance, 'sign_in_token', id), url),
-  });
+  const signIn = (url: URL, fields: Omit<SignInToken, 'kind'>) =>
+    signInTokenResource(tickets.put({ ...fields, kind: 'sign_in_token' as const }), url);
+  const revoke = ({ id, url }: ApiRequest) =>
+    signInTokenResource(revokeTicket(instance, 'sign_in_token', id), url);
   const selectInvitations = describeList<Invitation>({
     fields: {
       status: (row) => [invitationStatus(instance, row)],
@@ -93,30 +100,22 @@ export function ticketRoutes(instance: Instance): Routes {
     'POST /v1/testing_tokens': () => {
       const now = Math.floor(instance.clock.now() / 1000);
       const token = `${now}-${newId('c')}`;
-      return { body: { object: 'testing_token', token, expires_at: now + TESTING_TOKEN_SECONDS } };
+      return { object: 'testing_token', token, expires_at: now + TESTING_TOKEN_SECONDS };
     },
-    'POST /v1/invitations': ({ url, body }) => ({ body: invite(url, [parse(CreateInvitation, body)])[0] }),
-    'POST /v1/invitations/bulk': ({ url, body }) => ({
-      body: invite(url, parse(CreateInvitations, body).items),
-    }),
+    'POST /v1/invitations': ({ url, body }) => invite(url, [parse(CreateInvitation, body)])[0],
+    'POST /v1/invitations/bulk': ({ url, body }) => invite(url, parse(CreateInvitations, body).items),
     'GET /v1/invitations': ({ url }) => {
       const invitations = selectInvitations(ticketsOf(instance, 'invitation'), url).filter(
         ({ status }) => url.searchParams.has('status') || status !== 'revoked',
       );
-      return { body: optionalPage(url, invitations, (row) => invitationResource(instance, row, url)) };
+      return optionalPage(url, invitations, (row) => invitationResource(instance, row, url));
     },
-    'POST /v1/invitations/:id/revoke': ({ id, url }) => ({
-      body: invitationResource(instance, revokeTicket(instance, 'invitation', id), url),
-    }),
+    'POST /v1/invitations/:id/revoke': ({ id, url }) =>
+      invitationResource(instance, revokeTicket(instance, 'invitation', id), url),
   };
 }
 
-function requireUninvited(instance: Instance, email: string): void {
-  requireFree(instance, email, 'email_address');
-  const isInvited = ticketsOf(instance, 'invitation').some(
-    (each) => each.email === email && invitationStatus(instance, each) === 'pending',
-  );
-  if (!isInvited) return;
+function alreadyInvited(): ApiError {
   const message = 'This email address already has a pending invitation.';
-  throw new ApiError(400, 'duplicate_record', message, 'email_address');
+  return new ApiError(400, 'duplicate_record', message, 'email_address');
 }

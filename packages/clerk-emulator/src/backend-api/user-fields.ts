@@ -1,4 +1,5 @@
 import type { User } from '../instance/data';
+import { textsOf } from '../instance/identifiers';
 import type { Fields } from './lists';
 
 /** The fields by which a list of users, or of rows that belong to users, is selected and sorted. */
@@ -13,10 +14,7 @@ export function userFields<Row>(userOf: (row: Row) => User): Fields<Row> {
     first_name: ({ firstName }) => [firstName],
     last_name: ({ lastName }) => [lastName],
     name: ({ firstName, lastName }) => [[firstName, lastName].filter(Boolean).join(' ')],
-    query: ({ emails, phones, wallets, id, username, firstName, lastName }) => [
-      ...[...emails, ...phones, ...wallets].map(({ value }) => value),
-      ...[id, username, firstName, lastName],
-    ],
+    query: textsOf,
     created_at: ({ createdAt }) => [createdAt],
     updated_at: ({ updatedAt }) => [updatedAt],
     last_sign_in_at: ({ lastSignInAt }) => [lastSignInAt],

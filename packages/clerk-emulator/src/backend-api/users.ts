@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { pageOf, parse, type Routes } from '../http';
+import { type ApiRequest, pageOf, parse, type Routes } from '../http';
 import {
   acceptPassword,
   createUser,
@@ -12,45 +12,28 @@ import {
 } from '../instance/accounts';
 import { type Delivery, type OrganizationInvitation, type User, UserSettings } from '../instance/data';
 import { ApiError } from '../instance/error';
-import { isVerified } from '../instance/identifiers';
+import { withPrimary } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import {
   invitationResource,
   membershipResource,
   publicOrganizationData,
 } from '../instance/organization-resources';
-import { membershipsOf } from '../instance/organizations';
+import { invitationsTo, membershipsOf } from '../instance/organizations';
 import { hashPassword, importDigest, passwordMatches } from '../instance/passwords';
-import { deletedUserResource, invitationStatus, userResource } from '../instance/resources';
-import { withPrimary } from './email-addresses';
+import { invitationStatus, userResource } from '../instance/resources';
 import { describeList, optionalPage } from './lists';
 import { changedMetadata, MetadataChange, mergedMetadata } from './metadata';
 import { USER_FILTERS, userFields } from './user-fields';
 
 /** The values of `password_hasher`. */
-const Hasher = z.enum([
-  'argon2i',
-  'argon2id',
-  'bcrypt',
-  'bcrypt_sha256_django',
-  'ldap_ssha',
-  'md5',
-  'md5_phpass',
-  'pbkdf2_sha1',
-  'pbkdf2_sha256',
-  'pbkdf2_sha256_django',
-  'pbkdf2_sha512',
-  'pbkdf2_sha512_hex',
-  'phpass',
-  'scrypt_firebase',
-  'scrypt_werkzeug',
-  'sha256',
-  'sha512_symfony',
-]);
+const HASHERS =
+  'argon2i argon2id bcrypt bcrypt_sha256_django ldap_ssha md5 md5_phpass pbkdf2_sha1 pbkdf2_sha256 pbkdf2_sha256_django ' +
+  'pbkdf2_sha512 pbkdf2_sha512_hex phpass scrypt_firebase scrypt_werkzeug sha256 sha512_symfony';
 const UserFields = {
   password: z.string().nullish(),
   password_digest: z.string().nullish(),
-  password_hasher: Hasher.nullish(),
+  password_hasher: z.enum(HASHERS.split(' ')).nullish(),
   skip_password_checks: z.boolean().nullish(),
   username: z.string().min(1).nullish(),
   first_name: z.string().nullish(),
@@ -58,14 +41,7 @@ const UserFields = {
   external_id: z.string().min(1).nullish(),
   created_at: z.iso.datetime({ offset: true }).nullish(),
   ...MetadataChange.shape,
-  // `UserSettings` parses these fields.
-  bypass_client_trust: z.unknown().optional(),
-  create_organization_enabled: z.unknown().optional(),
-  create_organizations_limit: z.unknown().optional(),
-  delete_self_enabled: z.unknown().optional(),
-  legal_accepted_at: z.unknown().optional(),
-  locale: z.unknown().optional(),
-  timezone: z.unknown().optional(),
+  ...UserSettings.omit({ has_image: true }).shape,
   // Without effect, because the emulator has no second factors and no legal checks.
   backup_codes: z.array(z.string()).nullish(),
   skip_legal_checks: z.boolean().nullish(),
@@ -95,10 +71,10 @@ const CreateUser = z
 const UpdateUser = z.strictObject({
   ...UserFields,
   primary_email_address_id: z.string().nullish(),
+  sign_out_of_other_sessions: z.boolean().nullish(),
+  // Without effect: users do not sign in with phone numbers or wallets, and the emulator keeps no images and does not notify.
   primary_phone_number_id: z.string().nullish(),
   primary_web3_wallet_id: z.string().nullish(),
-  sign_out_of_other_sessions: z.boolean().nullish(),
-  // Without effect, because the emulator keeps no images and does not notify users.
   profile_image_id: z.string().nullish(),
   notify_primary_email_address_changed: z.boolean().nullish(),
 });
@@ -116,8 +92,8 @@ const OAuthTokenRequest = z.strictObject({
 const Event = z.object({ data: z.object({ id: z.string() }) });
 
 /** Returns the Backend API routes for users. A request with an unknown parameter gets a 422 that names the parameter. */
-export function userRoutes(instance: Instance): Routes {
-  const { users, organizationInvitations } = instance.store;
+export function userRoutes(instance: Instance): Routes<ApiRequest, unknown> {
+  const { users } = instance.store;
   const list = {
     fields: {
       ...userFields((user: User) => user),
@@ -136,68 +112,69 @@ export function userRoutes(instance: Instance): Routes {
     fields: { status: (row: OrganizationInvitation) => [invitationStatus(instance, row)] },
     filters: 'status',
   });
-  const change = (id: string, changes: Partial<User>) => ({
-    body: userResource(updateUser(instance, requireUser(instance, id), changes)),
-  });
+  const change = (id: string, changes: Partial<User>) =>
+    userResource(updateUser(instance, requireUser(instance, id), changes));
   // The emulator does not keep the image.
   const changeImage = (id: string, has_image: boolean) =>
     change(id, { settings: { ...requireUser(instance, id).settings, has_image } });
   return {
     'POST /v1/users': ({ body }) => {
       const input = parse(CreateUser, body);
-      const changes = userChanges(input);
+      const changes = { ...userChanges(input), settings: UserSettings.parse(body) };
       if (changes.password === undefined && !input.skip_password_requirement) throw passwordRequired();
       const { email_address: emails, phone_number: phones, web3_wallet: wallets, banned, locked } = input;
       const user = { ...changes, emails, phones, wallets, banned, locked };
-      return { body: userResource(createUser(instance, user)) };
+      return userResource(createUser(instance, user));
     },
     'GET /v1/users': ({ url }) => {
-      return { body: pageOf(url, selectUsers(users.all(), url), userResource).data };
+      return pageOf(url, selectUsers(users.all(), url), userResource).data;
     },
     'GET /v1/users/count': ({ url }) => {
       const { length } = selectCounted(users.all(), url);
-      return { body: { object: 'total_count', total_count: length } };
+      return { object: 'total_count', total_count: length };
     },
-    'GET /v1/users/:id': ({ id }) => ({ body: userResource(requireUser(instance, id)) }),
+    'GET /v1/users/:id': ({ id }) => userResource(requireUser(instance, id)),
     'GET /v1/users/:id/organization_memberships': ({ id, url }) => {
       const memberships = membershipsOf(instance, requireUser(instance, id));
-      return { body: pageOf(url, memberships, (membership) => membershipResource(instance, membership)) };
+      return pageOf(url, memberships, (membership) => membershipResource(instance, membership));
     },
     'GET /v1/users/:id/organization_invitations': ({ id, url }) => {
-      const { emails } = requireUser(instance, id);
-      const own = organizationInvitations
-        .all()
-        .filter((row) => emails.some((each) => isVerified(each) && each.value === row.email));
+      const own = invitationsTo(instance, requireUser(instance, id));
       const format = (row: OrganizationInvitation) => ({
         ...invitationResource(instance, row),
         public_organization_data: publicOrganizationData(instance, row),
       });
-      return { body: pageOf(url, selectInvitations(own.reverse(), url), format) };
+      return pageOf(url, selectInvitations(own.reverse(), url), format);
     },
     // Users of the emulator have no social accounts.
     'GET /v1/users/:id/oauth_access_tokens/:otherId': ({ id, url }) => {
       requireUser(instance, id);
-      return { body: optionalPage(url, []) };
+      return optionalPage(url, []);
     },
     // Returns the webhook deliveries of `user.*` events about a user. Clerk does not have this operation.
     'GET /v1/users/:id/deliveries': ({ id }) => {
       requireUser(instance, id);
-      return { body: instance.webhooks.list().filter((delivery) => isAbout(delivery, id)) };
+      return instance.webhooks.list().filter((delivery) => isAbout(delivery, id));
     },
     // Returns an OAuth access token. Clerk does not have this operation.
     'POST /v1/users/:id/oauth_token': ({ id, body, url }) => {
       const { client_id: clientId, ...request } = parse(OAuthTokenRequest, body);
       const token = { issuer: url.origin, userId: id };
       const jwt = issueOAuthToken(instance, token, { ...request, clientId });
-      return { body: { object: 'token', jwt } };
+      return { object: 'token', jwt };
     },
     'PATCH /v1/users/:id': ({ id, body }) => {
       const input = parse(UpdateUser, body);
       const user = requireUser(instance, id);
-      const changes = { ...userChanges(input, user.settings), ...primaryChanges(user, input) };
-      const updated = updateUser(instance, user, changes);
+      const settings = UserSettings.parse({ ...user.settings, ...body });
+      const primary = input.primary_email_address_id;
+      const updated = updateUser(instance, user, {
+        ...userChanges(input),
+        ...(primary && { emails: withPrimary(user.emails, primary, 'primary_email_address_id') }),
+        settings,
+      });
       if (input.sign_out_of_other_sessions) endSessionsOf(instance, updated);
-      return { body: userResource(updated) };
+      return userResource(updated);
     },
     'POST /v1/users/:id/profile_image': ({ id }) => changeImage(id, true),
     'DELETE /v1/users/:id/profile_image': ({ id }) => changeImage(id, false),
@@ -207,19 +184,15 @@ export function userRoutes(instance: Instance): Routes {
     'POST /v1/users/:id/unlock': ({ id }) => change(id, { locked: false }),
     'PATCH /v1/users/:id/metadata': ({ id, body }) => {
       const user = requireUser(instance, id);
-      return { body: userResource(updateUser(instance, user, mergedMetadata(user, body))) };
+      return userResource(updateUser(instance, user, mergedMetadata(user, body)));
     },
     'PUT /v1/users/:id/metadata': ({ id, body }) => change(id, changedMetadata(parse(MetadataChange, body))),
     'POST /v1/users/:id/verify_password': ({ id, body }) => {
       const { password } = parse(z.strictObject({ password: z.string() }), body);
-      if (passwordMatches(password, requireUser(instance, id).password)) return { body: { verified: true } };
+      if (passwordMatches(password, requireUser(instance, id).password)) return { verified: true };
       throw new ApiError(422, 'incorrect_password', 'Password is incorrect.', 'password');
     },
-    'DELETE /v1/users/:id': ({ id }) => {
-      const user = requireUser(instance, id);
-      deleteUser(instance, user);
-      return { body: deletedUserResource(user) };
-    },
+    'DELETE /v1/users/:id': ({ id }) => deleteUser(instance, requireUser(instance, id)),
   };
 }
 
@@ -233,24 +206,8 @@ function passwordRequired(): ApiError {
   return new ApiError(422, 'form_data_missing', message);
 }
 
-function primaryChanges(user: User, input: z.output<typeof UpdateUser>): Partial<User> {
-  const {
-    primary_email_address_id: email,
-    primary_phone_number_id: phone,
-    primary_web3_wallet_id: wallet,
-  } = input;
-  return {
-    ...(email && { emails: withPrimary(user.emails, email, 'primary_email_address_id') }),
-    ...(phone && { phones: withPrimary(user.phones, phone, 'primary_phone_number_id') }),
-    ...(wallet && { wallets: withPrimary(user.wallets, wallet, 'primary_web3_wallet_id') }),
-  };
-}
-
 /** Returns the changed fields. Throws a 422 if there is a digest without a hasher, or a hasher without a digest. */
-function userChanges(
-  fields: z.output<z.ZodObject<typeof UserFields>>,
-  before?: z.output<typeof UserSettings>,
-): Partial<User> {
+function userChanges(fields: z.output<z.ZodObject<typeof UserFields>>): Partial<User> {
   const { password, password_digest: digest, password_hasher: hasher, username, created_at } = fields;
   if (!digest !== !hasher) {
     const missing = digest ? 'password_hasher' : 'password_digest';
@@ -266,7 +223,6 @@ function userChanges(
     ...(fields.last_name === undefined ? {} : { lastName: fields.last_name }),
     ...(fields.external_id === undefined ? {} : { externalId: fields.external_id }),
     ...(created_at && { createdAt: Date.parse(created_at) }),
-    settings: parse(UserSettings, { ...before, ...fields }),
     ...changedMetadata(fields),
   };
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { createSession, createUser, deleteUser, updateUser } from '../instance/accounts';
 import { dataSchema } from '../instance/data';
-import { notFound } from '../instance/error';
+import { requireFound } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import {
@@ -43,6 +43,5 @@ export function exampleEventData(real: Instance, type: string): Record<string, u
   deleteOrganization(instance, organization);
   deleteUser(instance, user);
   const event = webhooks.list().find((each) => each.type === type);
-  if (event === undefined) throw notFound(`An example of ${type}`);
-  return Event.parse(JSON.parse(event.body)).data;
+  return Event.parse(JSON.parse(requireFound(event, `An example of ${type}`).body)).data;
 }

@@ -2,19 +2,23 @@ import { PASSWORD_LENGTH } from '../instance/accounts';
 import type { Instance } from '../instance/instance';
 import type { Settings } from '../instance/settings';
 
-const ATTRIBUTES = [
-  'email_address',
-  'phone_number',
-  'username',
-  'web3_wallet',
-  'first_name',
-  'last_name',
-  'password',
-  'authenticator_app',
-  'ticket',
-  'backup_code',
-  'passkey',
-] as const;
+const ATTRIBUTES =
+  'email_address phone_number username web3_wallet first_name last_name password authenticator_app ' +
+  'ticket backup_code passkey';
+/** Addresses of pages that a user sees after an action. */
+const NEXT_PAGES =
+  'home_url after_sign_in_url after_sign_up_url after_sign_out_one_url after_sign_out_all_url ' +
+  'after_switch_session_url after_join_waitlist_url after_leave_organization_url ' +
+  'after_create_organization_url logo_link_url';
+/** Images, texts and keys that the instance does not have. */
+const MISSING =
+  'logo_image_url favicon_image_url support_email google_one_tap_client_id help_url privacy_policy_url ' +
+  'terms_url logo_url favicon_url logo_image favicon_image captcha_public_key captcha_widget_type ' +
+  'captcha_public_key_invisible captcha_provider';
+
+/** Returns an object that has the same value for each name in a text. */
+const repeat = <Value>(names: string, value: Value) =>
+  Object.fromEntries(names.split(' ').map((name) => [name, value]));
 
 /** Returns the settings of the instance. The components of the SDK derive their fields and steps from these settings. */
 export function environment(instance: Instance, { origin }: URL): Record<string, unknown> {
@@ -47,7 +51,7 @@ export function environment(instance: Instance, { origin }: URL): Record<string,
   };
 }
 
-function authConfig(development: boolean, { multiSession, usernames, reverification }: Settings) {
+function authConfig(development: boolean, { multiSession, usernames }: Settings) {
   return {
     object: 'auth_config',
     id: 'aac_emulator',
@@ -68,7 +72,7 @@ function authConfig(development: boolean, { multiSession, usernames, reverificat
     cookieless_dev: development,
     url_based_session_syncing: development,
     claimed_at: null,
-    reverification,
+    reverification: false,
     native_settings: {
       object: 'native_settings',
       api_enabled: false,
@@ -83,47 +87,24 @@ function authConfig(development: boolean, { multiSession, usernames, reverificat
 function displayConfig(development: boolean, portal: string) {
   return {
     object: 'display_config',
+    ...repeat(NEXT_PAGES, '/'),
+    ...repeat(MISSING, null),
     id: 'display_config_emulator',
     instance_environment_type: development ? 'development' : 'production',
     application_name: 'your application',
     theme: { buttons: {}, general: {}, accounts: {} },
     preferred_sign_in_strategy: 'password',
-    logo_image_url: null,
-    favicon_image_url: null,
-    home_url: '/',
     sign_in_url: `${portal}/sign-in`,
     sign_up_url: `${portal}/sign-up`,
     user_profile_url: `${portal}/user`,
     waitlist_url: '/waitlist',
     oauth_consent_url: `${portal}/oauth-consent`,
-    after_sign_in_url: '/',
-    after_sign_up_url: '/',
-    after_sign_out_one_url: '/',
-    after_sign_out_all_url: '/',
-    after_switch_session_url: '/',
-    after_join_waitlist_url: '/',
     organization_profile_url: `${portal}/organization`,
     create_organization_url: `${portal}/create-organization`,
-    after_leave_organization_url: '/',
-    after_create_organization_url: '/',
-    logo_link_url: '/',
-    support_email: null,
     branded: false,
     experimental_force_oauth_first: false,
     clerk_js_version: '6',
     show_devmode_warning: false,
-    google_one_tap_client_id: null,
-    help_url: null,
-    privacy_policy_url: null,
-    terms_url: null,
-    logo_url: null,
-    favicon_url: null,
-    logo_image: null,
-    favicon_image: null,
-    captcha_public_key: null,
-    captcha_widget_type: null,
-    captcha_public_key_invisible: null,
-    captcha_provider: null,
     captcha_oauth_bypass: [],
     captcha_heartbeat: false,
   };
@@ -197,7 +178,7 @@ function attributes(verifyEmailAtSignUp: boolean, usernames: boolean) {
     immutable: false,
   };
   return {
-    ...Object.fromEntries(ATTRIBUTES.map((name) => [name, disabled])),
+    ...repeat(ATTRIBUTES, disabled),
     email_address: {
       ...disabled,
       enabled: true,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parse, type Routes } from '../http';
 import {
   acceptPassword,
-  activeSession,
+  activeSessions,
   deleteUser,
   endSession,
   endSessionsOf,
@@ -10,16 +10,11 @@ import {
 } from '../instance/accounts';
 import type { User } from '../instance/data';
 import { ApiError, notFound } from '../instance/error';
-import { isVerified } from '../instance/identifiers';
+import { withPrimary } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import { mergeMetadata } from '../instance/metadata';
 import { requirePassword } from '../instance/passwords';
-import {
-  deletedUserResource,
-  deviceResource,
-  emailAddressResources,
-  publicUserResource,
-} from '../instance/resources';
+import { deviceResource, publicUserResource } from '../instance/resources';
 import { type BrowserRequest, requireSignedIn } from './browser';
 import { browserMemberships, currentSession } from './session';
 import { UnsafeMetadata } from './sign-up';
@@ -55,13 +50,11 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
         const message = 'unsafe_metadata is not a valid parameter for this request.';
         throw new ApiError(422, 'form_param_unknown', message, 'unsafe_metadata');
       }
-      if (primary && !user.emails.some((each) => each.id === primary && isVerified(each)))
-        throw notFound('The verified email address');
       const changes = {
         firstName: (fields.first_name ?? user.firstName) || null,
         lastName: (fields.last_name ?? user.lastName) || null,
         username: (fields.username ?? user.username) || null,
-        ...(primary && { emails: user.emails.toSorted((a, b) => +(b.id === primary) - +(a.id === primary)) }),
+        ...(primary && { emails: withPrimary(user.emails, primary, 'primary_email_address_id') }),
         ...(unsafeMetadata && { unsafeMetadata }),
       };
       return own(updateUser(instance, user, changes));
@@ -74,18 +67,13 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
     'POST /v1/me/change_password': (request) => {
       const { user, session } = requireSignedIn(instance, request);
       const change = parse(PasswordChange, request.body);
-      if (user.password !== null && !instance.settings.reverification)
-        requirePassword(user, change.current_password ?? '', 'current_password');
+      if (user.password !== null) requirePassword(user, change.current_password ?? '', 'current_password');
       const password = acceptPassword(change.new_password, 'new_password');
       const updated = updateUser(instance, user, { password });
       if (change.sign_out_of_other_sessions) endSessionsOf(instance, updated, session);
       return own(updated);
     },
-    'DELETE /v1/me': (request) => {
-      const { user } = requireSignedIn(instance, request);
-      deleteUser(instance, user);
-      return deletedUserResource(user);
-    },
+    'DELETE /v1/me': (request) => deleteUser(instance, requireSignedIn(instance, request).user),
     'POST /v1/me/sessions/:id/revoke': (request) => {
       const { user } = requireSignedIn(instance, request);
       const session = instance.store.sessions.get(request.id);
@@ -98,14 +86,5 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
 
 /** Returns the active sessions of the signed-in user, in the format of the list of devices on the account page. */
 export function activeDevices(instance: Instance, request: BrowserRequest): Record<string, unknown>[] {
-  const { user } = requireSignedIn(instance, request);
-  return instance.store.sessions
-    .all()
-    .filter((session) => session.userId === user.id && activeSession(instance, session.id) !== undefined)
-    .map(deviceResource);
-}
-
-/** Returns the email addresses of the signed-in user. */
-export function ownAddresses(instance: Instance, request: BrowserRequest): Record<string, unknown>[] {
-  return emailAddressResources(requireSignedIn(instance, request).user);
+  return activeSessions(instance, requireSignedIn(instance, request).user.id).map(deviceResource);
 }

@@ -1,6 +1,4 @@
 import { lookup } from 'node:dns/promises';
-import http, { type IncomingMessage } from 'node:http';
-import https from 'node:https';
 import { BlockList } from 'node:net';
 import { z } from 'zod';
 import { type ApiRequest, type ApiResponse, isJson, isLoopback, parse } from '../http';
@@ -134,31 +132,19 @@ export async function loadClient(instance: Instance, id: string): Promise<void> 
   }
 }
 
-/** Returns the text of a document. Connects only to the addresses that it has checked, and follows no redirect. */
+/** Returns the text of a document. Follows no redirect. TLS prevents that another server takes the place of the checked one. */
 async function download(url: URL, isLocal: boolean): Promise<string> {
   const addresses = await lookup(url.hostname.replace(/^\[|\]$/g, ''), { all: true });
   const isPrivate = ({ address, family }: { address: string; family: number }) =>
     PRIVATE.check(address, family === 6 ? 'ipv6' : 'ipv4');
-  const [first] = addresses;
-  if (first === undefined || (!isLocal && addresses.some(isPrivate)))
-    throw new Error('its address is private');
-  const options = {
-    family: first.family,
-    headers: { accept: 'application/json' },
-    lookup: (_: string, __: object, found: (error: null, address: string, family: number) => void) =>
-      found(null, first.address, first.family),
-    autoSelectFamily: false,
-    signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS),
-  };
-  const { get } = url.protocol === 'https:' ? https : http;
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    get(url, options, resolve).on('error', reject);
-  });
-  const chunks: Buffer[] = [];
-  for await (const chunk of response) {
+  if (!isLocal && addresses.some(isPrivate)) throw new Error('its address is private');
+  const signal = AbortSignal.timeout(TIMEOUT_MILLISECONDS);
+  const response = await fetch(url, { headers: { accept: 'application/json' }, redirect: 'error', signal });
+  if (response.status !== 200) throw new Error(`its status is ${response.status}`);
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of response.body ?? []) {
     chunks.push(chunk);
     if (Buffer.concat(chunks).length > MAX_BYTES) throw new Error('it is longer than 5 KB');
   }
-  if (response.statusCode !== 200) throw new Error(`its status is ${response.statusCode}`);
   return Buffer.concat(chunks).toString();
 }

@@ -1,4 +1,3 @@
-import { html } from 'hono/html';
 import { z } from 'zod';
 import { type ApiResponse, parse, readParameters } from '../http';
 import type { OAuthClient } from '../instance/data';
@@ -45,13 +44,8 @@ function authorizationRequest(client: OAuthClient) {
       code_challenge_method: isPublic ? Method : Method.optional(),
       scope: Scope(client),
       state: z.string().min(8).optional(),
-      prompt: z
-        .string()
-        .default('')
-        .transform(words)
-        .pipe(z.array(z.enum(['none', 'login', 'consent'])))
-        .refine((all) => all.length < 2 || !all.includes('none')),
-      response_mode: z.enum(['query', 'form_post']).optional(),
+      prompt: z.string().optional(),
+      response_mode: z.literal('query').optional(),
       resource: Resource,
       nonce: z.string().optional(),
     })
@@ -84,12 +78,11 @@ export function authorize(
 ): ApiResponse {
   const parameters = oauthParameters(request);
   const client = requireClient(instance, parameters);
-  const { redirect_uri = client.redirectUris[0], state, response_mode, prompt } = parameters;
+  const { redirect_uri = client.redirectUris[0], state, prompt } = parameters;
   const toClient = (result: Readonly<Record<string, string>>): ApiResponse => {
     const target = new URL(String(redirect_uri));
-    const fields = Object.entries({ ...result, ...(typeof state === 'string' && { state }), iss });
-    if (response_mode === 'form_post') return formPost(target.href, fields);
-    for (const [name, value] of fields) target.searchParams.set(name, value);
+    const fields = { ...result, ...(typeof state === 'string' && { state }), iss };
+    for (const [name, value] of Object.entries(fields)) target.searchParams.set(name, value);
     return { status: 303, headers: { location: target.href } };
   };
   try {
@@ -105,13 +98,6 @@ export function authorize(
     if (error instanceof ApiError && (accept || prompt === 'none')) return toClient(oauthError(error));
     throw error;
   }
-}
-
-/** Returns a page that sends fields to the client (OAuth 2.0 Form Post Response Mode, 2). */
-function formPost(action: string, fields: readonly (readonly [string, string])[]): ApiResponse {
-  const inputs = fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`);
-  const body = html`<!doctype html><title>Continue</title><form method="post" action="${action}">${inputs}</form><script>document.forms[0].submit()</script>`;
-  return { headers: { 'content-type': 'text/html; charset=utf-8' }, body: String(body) };
 }
 
 /** Returns what the consent page shows about the request in its address. Throws a 4xx if the request is invalid. */

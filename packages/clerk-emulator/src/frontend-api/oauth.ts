@@ -13,20 +13,23 @@ import { authorize, oauthError, oauthParameters, Resource } from './oauth-consen
 
 type Token = OAuthGrant['tokens'][number];
 
-/** The fields of a token request, and those of each grant type (RFC 6749, 4.1.3 and 6; RFC 7636, 4.1 and 4.5). */
-const TokenRequest = z.object({
-  grant_type: z.enum(['authorization_code', 'refresh_token']),
-  resource: Resource,
-});
-const CodeRequest = z.object({
-  code: z.string(),
-  redirect_uri: z.string(),
-  code_verifier: z
-    .string()
-    .regex(/^[\w.~-]{43,128}$/)
-    .optional(),
-});
-const RefreshRequest = z.object({ refresh_token: z.string(), scope: z.string().optional() });
+const Verifier = z.string().regex(/^[\w.~-]{43,128}$/);
+/** The fields of a token request with a code and with a refresh token (RFC 6749, 4.1.3 and 6; RFC 7636, 4.1 and 4.5). */
+const TokenRequest = z.discriminatedUnion('grant_type', [
+  z.object({
+    grant_type: z.literal('authorization_code'),
+    code: z.string(),
+    redirect_uri: z.string(),
+    code_verifier: Verifier.optional(),
+    resource: Resource,
+  }),
+  z.object({
+    grant_type: z.literal('refresh_token'),
+    refresh_token: z.string(),
+    scope: z.string().optional(),
+    resource: Resource,
+  }),
+]);
 const TokenSecret = z.object({ token: z.string() });
 
 /** Time after its use in which a refresh token is accepted again, because a client may refresh several times in parallel. */
@@ -36,8 +39,7 @@ const REFRESH_GRACE_MILLISECONDS = 10_000;
 export function authorizationServer(instance: Instance): Hono {
   const app = new Hono();
   app.use('/oauth/authorize', async ({ req }, next) => {
-    const form = new URLSearchParams(req.method === 'POST' ? await req.text() : '');
-    await loadClient(instance, req.query('client_id') ?? form.get('client_id') ?? '');
+    await loadClient(instance, req.query('client_id') ?? '');
     return next();
   });
   app.onError((error, { req }) => {
@@ -71,13 +73,12 @@ export function authorizationServer(instance: Instance): Hono {
           ...metadata(origin),
           introspection_endpoint: `${origin}/oauth/token_info`,
           userinfo_endpoint: `${origin}/oauth/userinfo`,
-          response_modes_supported: ['query', 'form_post'],
+          response_modes_supported: ['query'],
           backchannel_logout_supported: false,
           frontchannel_logout_supported: false,
         },
       }),
       'GET /oauth/authorize': ({ url }) => authorize(instance, url, readParameters(url.searchParams)),
-      'POST /oauth/authorize': form(({ url, body }) => authorize(instance, url, body)),
       'POST /oauth/register': (request) => register(instance, request),
       'POST /oauth/token': form((request) => exchange(instance, request)),
       'POST /oauth/token_info': form((request) => tokenInfo(instance, request)),
@@ -139,29 +140,26 @@ function findToken({ store, clock }: Instance, kind: Token['kind'], secret: stri
  */
 function redeem(instance: Instance, request: ApiRequest) {
   const client = requireClient(instance, request);
-  const { grant_type, resource } = parse(TokenRequest, request.body);
-  const isCode = grant_type === 'authorization_code';
-  const proof = isCode ? parse(CodeRequest, request.body) : undefined;
-  const refresh = isCode ? undefined : parse(RefreshRequest, request.body);
-  const found = proof
-    ? findToken(instance, 'code', proof.code)
-    : findToken(instance, 'refresh', refresh?.refresh_token ?? '');
+  const { resource, ...input } = parse(TokenRequest, request.body);
+  const isCode = input.grant_type === 'authorization_code';
+  const found = isCode
+    ? findToken(instance, 'code', input.code)
+    : findToken(instance, 'refresh', input.refresh_token);
   if (found?.grant.clientId !== client.id) throw invalidGrant('is invalid or has expired');
   const { id, sessionId, request: granted } = found.grant;
   const { used, usedAt } = found.token;
-  const isParallel =
-    refresh !== undefined && (usedAt ?? 0) + REFRESH_GRACE_MILLISECONDS > instance.clock.now();
+  const isParallel = !isCode && (usedAt ?? 0) + REFRESH_GRACE_MILLISECONDS > instance.clock.now();
   if (used && !isParallel) {
     instance.store.oauthGrants.delete(id);
     throw invalidGrant('was used before');
   }
   if (!activeSession(instance, sessionId)) throw invalidGrant('belongs to a session that has ended');
-  if (proof && (proof.code_verifier && s256(proof.code_verifier)) !== granted.code_challenge)
+  if (isCode && (input.code_verifier && s256(input.code_verifier)) !== granted.code_challenge)
     throw invalidGrant('has another code_verifier');
-  if (proof && proof.redirect_uri !== granted.redirect_uri) throw invalidGrant('has another redirect_uri');
+  if (isCode && input.redirect_uri !== granted.redirect_uri) throw invalidGrant('has another redirect_uri');
   if (resource !== undefined && resource !== (granted.resource ?? resource))
     throw new ApiError(400, 'invalid_target', 'The user has consented to another resource.');
-  const scopes = refresh?.scope?.split(' ') ?? granted.scope;
+  const scopes = (isCode ? undefined : input.scope?.split(' ')) ?? granted.scope;
   if (!scopes.every((scope) => granted.scope.includes(scope)))
     throw new ApiError(400, 'invalid_scope', 'The user has not consented to this scope.');
   return { ...found, scopes, audience: resource ?? granted.resource };

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { pageOf, parse, type Routes } from '../http';
 import { EmailAddress, requireUser } from '../instance/accounts';
 import type { Membership, Organization, OrganizationInvitation, User } from '../instance/data';
-import { notFound } from '../instance/error';
-import { isVerified } from '../instance/identifiers';
+import { requireFound } from '../instance/error';
+import { textsOf } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import {
   publicInvitationResource,
@@ -20,6 +20,7 @@ import {
   deletedResource,
   deleteOrganization,
   findMembership,
+  invitationsTo,
   inviteToOrganization,
   membershipsOf,
   membersOf,
@@ -47,7 +48,6 @@ const Invitees = z.object({
  * the member's role.
  */
 export function organizationRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
-  const { store } = instance;
   const asMember = (request: BrowserRequest) => {
     const { user } = requireSignedIn(instance, request);
     const organization = requireOrganization(instance, request.id);
@@ -65,20 +65,16 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
   const invite = (request: BrowserRequest) => {
     const { user, organization } = asManager(request);
     const { email_address, role } = parse(Invitees, request.body);
-    return email_address.map((email) =>
-      publicInvitationResource(
-        inviteToOrganization(instance, organization, { email, role, inviterId: user.id }),
-      ),
-    );
+    const invited = email_address.map((email) => ({ email, role, inviterId: user.id }));
+    return inviteToOrganization(instance, organization, invited).map(publicInvitationResource);
   };
-  const openInvitations = ({ emails }: User) =>
-    store.organizationInvitations
-      .all()
-      .filter(
-        (each) =>
-          invitationStatus(instance, each) === 'pending' &&
-          emails.some((email) => isVerified(email) && email.value === each.email),
-      );
+  const openInvitations = (user: User) =>
+    invitationsTo(instance, user).filter((each) => invitationStatus(instance, each) === 'pending');
+  const requireOpen = (invitations: readonly OrganizationInvitation[], id: string) =>
+    requireFound(
+      invitations.find((each) => each.id === id),
+      'The invitation',
+    );
   const withOrganization = (invitation: OrganizationInvitation) => ({
     ...publicInvitationResource(invitation),
     public_organization_data: publicOrganizationData(instance, invitation),
@@ -97,8 +93,7 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
     },
     'DELETE /v1/organizations/:id': (request) => {
       const { organization } = withPermission('org:sys_profile:delete')(request);
-      deleteOrganization(instance, organization);
-      return deletedResource(organization.id, 'organization');
+      return deleteOrganization(instance, organization);
     },
     'GET /v1/organizations/:id/roles': (request) => {
       asMember(request);
@@ -112,7 +107,7 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
       const selected = members.filter(
         (each) =>
           (roles.length === 0 || roles.includes(each.role)) &&
-          textsOf(store.users.get(each.userId)).some((text) => text?.toLowerCase().includes(query)),
+          textsOf(requireUser(instance, each.userId)).some((text) => text?.toLowerCase().includes(query)),
       );
       return pageOf(request.url, selected, member);
     },
@@ -135,8 +130,7 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
     'POST /v1/organizations/:id/invitations': (request) => invite(request)[0],
     'POST /v1/organizations/:id/invitations/bulk': invite,
     'POST /v1/organizations/:id/invitations/:otherId/revoke': (request) => {
-      const invitation = pending(asManager(request).organization).find(({ id }) => id === request.otherId);
-      if (invitation === undefined) throw notFound('The invitation');
+      const invitation = requireOpen(pending(asManager(request).organization), request.otherId);
       return publicInvitationResource(closeInvitation(instance, invitation, 'revoked'));
     },
     'GET /v1/me/organization_memberships': (request) =>
@@ -152,8 +146,7 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
     },
     'POST /v1/me/organization_invitations/:id/accept': (request) => {
       const { user } = requireSignedIn(instance, request);
-      const invitation = openInvitations(user).find(({ id }) => id === request.id);
-      if (invitation === undefined) throw notFound('The invitation');
+      const invitation = requireOpen(openInvitations(user), request.id);
       const organization = requireOrganization(instance, invitation.organizationId);
       if (!findMembership(instance, organization, user.id)) {
         const { role, publicMetadata, privateMetadata } = invitation;
@@ -167,9 +160,3 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
     },
   };
 }
-
-/** Returns the texts by which a member is searched. */
-const textsOf = (user: User | undefined) =>
-  user
-    ? [user.id, user.username, user.firstName, user.lastName, ...user.emails.map(({ value }) => value)]
-    : [];

@@ -14,13 +14,13 @@ import { ApiError, notEmulated } from '../instance/error';
 import type { Instance } from '../instance/instance';
 import { jwks } from '../instance/tokens';
 import { type BrowserRequest, browserState, recognizeBrowser, requireOwnSession } from './browser';
-import { emailAddressRoutes } from './email-addresses';
+import { emailAddressRoutes, ownAddresses } from './email-addresses';
 import { environment } from './environment';
 import { handshake } from './handshake';
-import { activeDevices, meRoutes, ownAddresses } from './me';
+import { activeDevices, meRoutes } from './me';
 import { consent, consentInfo } from './oauth-consent';
 import { organizationRoutes } from './organizations';
-import { requireRecentVerification, reverificationRoutes } from './reverification';
+import { reverificationRoutes } from './reverification';
 import { currentClient, ownOrganization, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
@@ -65,8 +65,7 @@ export function frontendApi(instance: Instance): Hono {
     'GET /v1/me/sessions/active': (request) => ({ body: activeDevices(instance, request) }),
     'GET /v1/me/email_addresses': (request) => ({ body: ownAddresses(instance, request) }),
     // The SDK reads the new state of the client from the response to each change.
-    ...wrapHandlers(resources, (handler, route) => (request: BrowserRequest) => {
-      requireRecentVerification(instance, request, route);
+    ...wrapHandlers(resources, (handler) => (request: BrowserRequest) => {
       const response = handler(request);
       return { body: { response, client: currentClient(instance, request.browser) } };
     }),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Client, type Session, type SignInToken, type User, UserSettings } from './data';
-import { ApiError, notFound } from './error';
+import { ApiError, notFound, requireFound } from './error';
 import { isVerified } from './identifiers';
 import { newId, newRow } from './ids';
 import type { Instance } from './instance';
@@ -73,14 +73,16 @@ export function updateUser(instance: Instance, user: User, changes: Partial<Omit
   return updated;
 }
 
-/** Deletes a user, ends the user's sessions, memberships and OAuth grants, and sends `user.deleted`. */
-export function deleteUser(instance: Instance, user: User): void {
+/** Deletes a user, ends the user's sessions, memberships and OAuth grants, and sends `user.deleted`. Returns its data. */
+export function deleteUser(instance: Instance, user: User) {
   const { users, oauthGrants } = instance.store;
   endSessionsOf(instance, user);
   for (const membership of membershipsOf(instance, user)) removeMember(instance, membership);
   for (const { id, userId } of oauthGrants.all()) if (userId === user.id) oauthGrants.delete(id);
   users.delete(user.id);
-  instance.webhooks.send('user.deleted', deletedUserResource(user));
+  const resource = deletedUserResource(user);
+  instance.webhooks.send('user.deleted', resource);
+  return resource;
 }
 
 /**
@@ -170,9 +172,7 @@ export function activeSession(instance: Instance, id: string): Session | undefin
 /** Returns a session. Marks an active session as expired after `expireAt`. Throws a 404 for an unknown id. */
 export function requireSession(instance: Instance, id: string): Session {
   activeSession(instance, id);
-  const session = instance.store.sessions.get(id);
-  if (session === undefined) throw notFound(`Session ${id}`);
-  return session;
+  return requireFound(instance.store.sessions.get(id), `Session ${id}`);
 }
 
 /**
@@ -211,11 +211,12 @@ export function issueOAuthToken(
   return oauthToken(signingKey, { ...token, now: clock.now(), seconds: oauth.accessTokenSeconds }, request);
 }
 
-/** Returns the active sessions of a client. The last one is the session that was active last. */
-export function activeSessions(instance: Instance, clientId: string): Session[] {
+/** Returns the active sessions of a client or of a user. The last one is the session that was active last. */
+export function activeSessions(instance: Instance, id: string): Session[] {
   return instance.store.sessions
     .all()
-    .filter((session) => session.clientId === clientId && activeSession(instance, session.id) !== undefined)
+    .filter(({ clientId, userId }) => clientId === id || userId === id)
+    .filter((session) => activeSession(instance, session.id) !== undefined)
     .sort((a, b) => a.lastActiveAt - b.lastActiveAt);
 }
 
@@ -228,9 +229,7 @@ export function endSessionsOf(instance: Instance, user: User, kept?: Session): v
 
 /** Returns a user. Throws a 404 for an unknown id. */
 export function requireUser(instance: Instance, id: string): User {
-  const user = instance.store.users.get(id);
-  if (user === undefined) throw notFound(`User ${id}`);
-  return user;
+  return requireFound(instance.store.users.get(id), `User ${id}`);
 }
 
 /** Finds a user by verified e-mail address, phone number or user name. Ignores case and surrounding white space. */

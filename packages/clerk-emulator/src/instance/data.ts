@@ -6,6 +6,7 @@ const Metadata = z.record(z.string(), z.unknown());
 const Time = z.number();
 /** The fields that most rows share. */
 const Dated = { id: z.string(), createdAt: Time, updatedAt: Time };
+export type Dated = Readonly<{ id: string; createdAt: number; updatedAt: number }>;
 
 /** A verification of the user by a mailed code, the password, or a ticket (a secret in a link). */
 const Verification = z.object({
@@ -22,18 +23,24 @@ const Identifier = z.object({ id: z.string(), value: z.string() });
 /** An address that the user added has a verification. An address without one is verified. */
 const EmailIdentifier = Identifier.extend({ verification: Verification.optional() });
 
-/** Fields of a user with Clerk's names. A request sets them, and responses contain them. An invalid value is the default. */
+const setting = <Value>(schema: z.ZodType<Value>, initial: Value) =>
+  schema.nullish().transform((value) => value ?? initial);
+
+/** Fields of a user with Clerk's names. A request sets them, and responses contain them. Null is the default. */
 export const UserSettings = z.object({
-  has_image: z.boolean().catch(false),
-  locale: z.string().nullable().catch(null),
+  has_image: setting(z.boolean(), false),
+  locale: z.string().nullable().default(null),
   /** Clerk's SDKs have this field. Its documents do not. */
-  timezone: z.string().nullable().catch(null),
-  legal_accepted_at: z.iso.datetime({ offset: true }).transform(Date.parse).or(Time).nullable().catch(null),
-  delete_self_enabled: z.boolean().catch(true),
-  create_organization_enabled: z.boolean().catch(true),
+  timezone: z.string().nullable().default(null),
+  legal_accepted_at: setting<number | null>(
+    z.iso.datetime({ offset: true }).transform(Date.parse).or(Time),
+    null,
+  ),
+  delete_self_enabled: setting(z.boolean(), true),
+  create_organization_enabled: setting(z.boolean(), true),
   /** 0 is no limit. */
-  create_organizations_limit: z.number().catch(0),
-  bypass_client_trust: z.boolean().catch(false),
+  create_organizations_limit: setting(z.number(), 0),
+  bypass_client_trust: setting(z.boolean(), false),
 });
 
 /**

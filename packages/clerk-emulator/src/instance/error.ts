@@ -33,6 +33,12 @@ export function notFound(what: string): ApiError {
   return new ApiError(404, 'resource_not_found', `${what} was not found.`);
 }
 
+/** Returns a value. Throws an ApiError with the status 404 if there is none. */
+export function requireFound<Value>(value: Value | undefined, what: string): Value {
+  if (value === undefined) throw notFound(what);
+  return value;
+}
+
 /** Returns the error for an operation of Clerk that the emulator does not have. */
 export function notEmulated(operation: string): ApiError {
   const message = `The emulator does not have the operation ${operation}. The README of clerk-emulator lists its operations.`;

@@ -1,7 +1,7 @@
 import type { Membership, Organization, OrganizationInvitation } from './data';
 import { ApiError } from './error';
 import type { Instance } from './instance';
-import { AVATAR, invitationStatus, publicUserData, type Resource } from './resources';
+import { AVATAR, datedResource, invitationStatus, publicUserData, type Resource } from './resources';
 
 const SYSTEM_PERMISSIONS = {
   'org:admin': [
@@ -98,7 +98,7 @@ export function publicOrganizationResource(instance: Instance, organization: Org
     organizationId === organization.id;
   return {
     object: 'organization',
-    id: organization.id,
+    ...datedResource(organization),
     name: organization.name,
     slug: organization.slug,
     image_url: AVATAR,
@@ -110,8 +110,6 @@ export function publicOrganizationResource(instance: Instance, organization: Org
     max_allowed_memberships: organization.maxMemberships,
     admin_delete_enabled: organization.adminDeleteEnabled,
     public_metadata: organization.publicMetadata,
-    created_at: organization.createdAt,
-    updated_at: organization.updatedAt,
   };
 }
 
@@ -137,15 +135,13 @@ export function publicMembershipResource(instance: Instance, membership: Members
   const { user, organization } = partsOf(instance, membership);
   return {
     object: 'organization_membership',
-    id: membership.id,
+    ...datedResource(membership),
     role: membership.role,
     role_name: roleName(membership.role),
     permissions: permissionsOf(instance, membership.role),
     public_metadata: membership.publicMetadata,
     organization: organization && publicOrganizationResource(instance, organization),
     public_user_data: user && publicUserData(user),
-    created_at: membership.createdAt,
-    updated_at: membership.updatedAt,
   };
 }
 
@@ -171,7 +167,7 @@ export function publicOrganizationData({ store }: Instance, { organizationId }: 
 export function publicInvitationResource(invitation: OrganizationInvitation): Resource {
   return {
     object: 'organization_invitation',
-    id: invitation.id,
+    ...datedResource(invitation),
     organization_id: invitation.organizationId,
     email_address: invitation.email,
     role: invitation.role,
@@ -181,7 +177,5 @@ export function publicInvitationResource(invitation: OrganizationInvitation): Re
     // The emulator mails no links, so `notify` and `redirect_url` of a request have no effect.
     url: null,
     expires_at: invitation.expireAt,
-    created_at: invitation.createdAt,
-    updated_at: invitation.updatedAt,
   };
 }

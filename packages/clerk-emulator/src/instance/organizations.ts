@@ -1,6 +1,7 @@
 import { userByIdentifier } from './accounts';
 import type { Membership, Organization, OrganizationInvitation, User } from './data';
-import { ApiError, notFound } from './error';
+import { ApiError, notFound, requireFound } from './error';
+import { isVerified } from './identifiers';
 import { newRow } from './ids';
 import type { Instance } from './instance';
 import {
@@ -69,11 +70,13 @@ export function updateOrganization(
   return updated;
 }
 
-/** Deletes an organization and its memberships, and sends `organization.deleted`. */
-export function deleteOrganization(instance: Instance, organization: Organization): void {
+/** Deletes an organization and its memberships, and sends `organization.deleted`. Returns the data of the event. */
+export function deleteOrganization(instance: Instance, organization: Organization) {
   for (const membership of membersOf(instance, organization)) removeMember(instance, membership);
   instance.store.organizations.delete(organization.id);
-  instance.webhooks.send('organization.deleted', deletedResource(organization.id, 'organization'));
+  const resource = deletedResource(organization.id, 'organization');
+  instance.webhooks.send('organization.deleted', resource);
+  return resource;
 }
 
 export const deletedResource = (id: string, object: string) => ({ id, object, deleted: true });
@@ -111,8 +114,11 @@ export function updateMember(
   return updated;
 }
 
-/** Ends a membership and sends `organizationMembership.deleted`. The user's sessions lose the active organization. */
-export function removeMember(instance: Instance, membership: Membership): void {
+/**
+ * Ends a membership and sends `organizationMembership.deleted`. The user's sessions lose the active organization. Returns the data
+ * of the event.
+ */
+export function removeMember(instance: Instance, membership: Membership) {
   const { userId, organizationId } = membership;
   const { memberships, sessions } = instance.store;
   const resource = membershipResource(instance, membership);
@@ -122,36 +128,42 @@ export function removeMember(instance: Instance, membership: Membership): void {
       sessions.put({ ...session, organizationId: null });
   }
   instance.webhooks.send('organizationMembership.deleted', resource);
+  return resource;
 }
 
 /**
- * Invites an e-mail address and sends `organizationInvitation.created`. Throws as `requirePlace` does, and a 400 if the address has a
- * pending invitation.
+ * Invites e-mail addresses and sends `organizationInvitation.created` for each. Throws as `requirePlace` does, and a 400 if an address
+ * has a pending invitation or occurs twice. Then it invites none of them.
  */
 export function inviteToOrganization(
   instance: Instance,
   organization: Organization,
-  { days, ...input }: NewInvitation,
-): OrganizationInvitation {
-  const pending = pendingInvitations(instance, organization);
-  if (pending.some(({ email }) => email === input.email)) {
-    const message = `There are already pending invitations for the following email addresses: ${input.email}`;
-    throw new ApiError(400, 'duplicate_record', message, 'email_address');
+  inputs: readonly NewInvitation[],
+): OrganizationInvitation[] {
+  const invited = new Set(pendingInvitations(instance, organization).map(({ email }) => email));
+  for (const { email, role } of inputs) {
+    if (invited.has(email)) {
+      const message = `There are already pending invitations for the following email addresses: ${email}`;
+      throw new ApiError(400, 'duplicate_record', message, 'email_address');
+    }
+    const user = userByIdentifier(instance, email);
+    requirePlace(instance, organization, { user, role }, 'email_address', invited.size);
+    invited.add(email);
   }
-  const user = userByIdentifier(instance, input.email);
-  requirePlace(instance, organization, { user, role: input.role }, 'email_address', pending.length);
-  const row = newRow(instance, 'orginv');
-  const invitation = instance.store.organizationInvitations.put({
-    ...row,
-    publicMetadata: {},
-    privateMetadata: {},
-    ...input,
-    organizationId: organization.id,
-    status: 'pending',
-    expireAt: row.createdAt + (days ?? INVITATION_DAYS) * DAY_SECONDS * 1000,
+  return inputs.map(({ days, ...input }) => {
+    const row = newRow(instance, 'orginv');
+    const invitation = instance.store.organizationInvitations.put({
+      ...row,
+      publicMetadata: {},
+      privateMetadata: {},
+      ...input,
+      organizationId: organization.id,
+      status: 'pending',
+      expireAt: row.createdAt + (days ?? INVITATION_DAYS) * DAY_SECONDS * 1000,
+    });
+    instance.webhooks.send('organizationInvitation.created', invitationResource(instance, invitation));
+    return invitation;
   });
-  instance.webhooks.send('organizationInvitation.created', invitationResource(instance, invitation));
-  return invitation;
 }
 
 /** Returns the invitations of an organization that can be accepted, oldest first. */
@@ -159,6 +171,12 @@ export function pendingInvitations(instance: Instance, { id }: Organization): Or
   return instance.store.organizationInvitations
     .all()
     .filter((each) => each.organizationId === id && invitationStatus(instance, each) === 'pending');
+}
+
+/** Returns the invitations of the verified addresses of a user to organizations, oldest first. */
+export function invitationsTo({ store }: Instance, { emails }: User): OrganizationInvitation[] {
+  const own = new Set(emails.filter(isVerified).map(({ value }) => value));
+  return store.organizationInvitations.all().filter(({ email }) => own.has(email));
 }
 
 /**
@@ -185,10 +203,9 @@ export function closeInvitation(
 
 /** Finds an organization by id or slug. Throws a 404 if there is none. */
 export function requireOrganization({ store }: Instance, idOrSlug: string): Organization {
-  const found =
-    store.organizations.get(idOrSlug) ?? store.organizations.find(({ slug }) => slug === idOrSlug);
-  if (found) return found;
-  throw notFound(`Organization ${idOrSlug}`);
+  const { organizations } = store;
+  const found = organizations.get(idOrSlug) ?? organizations.find(({ slug }) => slug === idOrSlug);
+  return requireFound(found, `Organization ${idOrSlug}`);
 }
 
 /** Returns the memberships of an organization, oldest first. */
@@ -215,9 +232,7 @@ export function requireMembership(
   organization: Organization,
   userId: string,
 ): Membership {
-  const membership = findMembership(instance, organization, userId);
-  if (membership) return membership;
-  throw notFound(`Membership of ${userId}`);
+  return requireFound(findMembership(instance, organization, userId), `Membership of ${userId}`);
 }
 
 /**

@@ -1,5 +1,6 @@
 import type {
   Client,
+  Dated,
   Invitation,
   OrganizationInvitation,
   Session,
@@ -28,6 +29,13 @@ const VERIFICATION_OBJECTS = {
 export const AVATAR = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" fill="#8a8f98"/><circle cx="16" cy="12" r="6" fill="#fff"/><path d="M4 32a12 12 0 0 1 24 0" fill="#fff"/></svg>',
 )}`;
+
+/** The fields that most resources share. */
+export const datedResource = ({ id, createdAt, updatedAt }: Dated): Resource => ({
+  id,
+  created_at: createdAt,
+  updated_at: updatedAt,
+});
 
 /** A user in responses of the Backend API and in events. */
 export function userResource(user: User): Resource {
@@ -133,8 +141,7 @@ export function sessionResource(session: Session): Resource {
     user_id: session.userId,
     client_id: session.clientId,
     last_active_organization_id: session.organizationId,
-    created_at: session.createdAt,
-    updated_at: session.updatedAt,
+    ...datedResource(session),
   };
 }
 
@@ -142,13 +149,11 @@ export function sessionResource(session: Session): Resource {
 export function signInTokenResource(token: SignInToken, { origin }: URL): Resource {
   return {
     ...(token.actor ? { object: 'actor_token', actor: token.actor } : { object: 'sign_in_token' }),
-    id: token.id,
+    ...datedResource(token),
     status: token.status,
     user_id: token.userId,
     token: token.ticket,
     url: ticketLink(origin, token),
-    created_at: token.createdAt,
-    updated_at: token.updatedAt,
   };
 }
 
@@ -165,15 +170,13 @@ export const invitationStatus = (
 export function invitationResource(instance: Instance, invitation: Invitation, { origin }: URL): Resource {
   return {
     object: 'invitation',
-    id: invitation.id,
+    ...datedResource(invitation),
     email_address: invitation.email,
     public_metadata: invitation.publicMetadata,
     revoked: invitation.status === 'revoked',
     status: invitationStatus(instance, invitation),
     url: ticketLink(origin, invitation),
     expires_at: invitation.expireAt,
-    created_at: invitation.createdAt,
-    updated_at: invitation.updatedAt,
   };
 }
 
@@ -214,8 +217,7 @@ export function browserSessionResource(
     factor_verification_age: factorAge(session, more.now),
     ...(user === undefined ? {} : { user: publicUserResource(user, more.memberships) }),
     public_user_data: user ? publicUserData(user) : null,
-    created_at: session.createdAt,
-    updated_at: session.updatedAt,
+    ...datedResource(session),
   };
 }
 
@@ -245,7 +247,7 @@ export function clientResource(
 ): Resource {
   return {
     object: 'client',
-    id: client.id,
+    ...datedResource(client),
     sessions: more.sessions,
     sign_in: more.signIn,
     sign_up: more.signUp,
@@ -253,8 +255,6 @@ export function clientResource(
     last_authentication_strategy: client.lastStrategy,
     cookie_expires_at: null,
     captcha_bypass: true,
-    created_at: client.createdAt,
-    updated_at: client.updatedAt,
   };
 }
 

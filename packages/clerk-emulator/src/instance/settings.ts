@@ -18,8 +18,6 @@ export const Settings = z.object({
   multiSession: z.boolean().default(false),
   /** Whether users can choose a user name, in addition to their e-mail address. Default: false. */
   usernames: z.boolean().default(false),
-  /** Whether a user must verify the password or a mailed code again before sensitive changes. Default: false. */
-  reverification: z.boolean().default(false),
 });
 
 export type Settings = z.output<typeof Settings>;

@@ -1,5 +1,5 @@
 import type { Ticket, Verification } from './data';
-import { ApiError, notFound } from './error';
+import { ApiError, requireFound } from './error';
 import { newId, newRow } from './ids';
 import type { Instance } from './instance';
 
@@ -64,9 +64,9 @@ export function revokeTicket<Wanted extends Kind>(
   kind: Wanted,
   id: string,
 ): TicketOf<Wanted> {
-  const ticket = ticketsOf(instance, kind).find((each) => each.id === id);
   const { name } = KINDS[kind];
-  if (ticket === undefined) throw notFound(`The ${name} ${id}`);
+  const found = ticketsOf(instance, kind).find((each) => each.id === id);
+  const ticket = requireFound(found, `The ${name} ${id}`);
   if (ticket.status === 'pending') return closeTicket(instance, ticket, 'revoked');
   const { status } = ticket;
   const code =
