@@ -154,7 +154,9 @@ export default {
     // Excludes pages, because the parser `swc` does not read their JSX. biome.json restricts their imports.
     // Excludes the baselines of the benchmark and the built emulator, because they have their own builds, and the package of the
     // link, whose tsconfig.json maps modules of lib to its own.
-    exclude: { path: ['\\.tsx$', '^bench/baselines/', '^packages/(clerk-emulator/dist|clerk-identity-link)/'] },
+    exclude: {
+      path: ['\\.tsx$', '^bench/baselines/', '^packages/(clerk-emulator/dist|clerk-identity-link)/'],
+    },
     tsPreCompilationDeps: true,
     parser: 'swc',
     enhancedResolveOptions: {

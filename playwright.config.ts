@@ -1,7 +1,9 @@
 import { defineConfig } from 'playwright/test';
 import type { WorkerOptions } from './tests/harness/browser/test';
 
-/** Configuration of the browser tests. Each worker starts a service with dependencies of its own (tests/harness/browser/test.ts). */
+/**
+ * Configuration of the browser tests. Each worker starts a service with dependencies of its own (tests/harness/browser/test.ts).
+ */
 export default defineConfig<object, WorkerOptions>({
   testDir: 'tests/e2e',
   outputDir: '.local/playwright',

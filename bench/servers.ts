@@ -43,8 +43,8 @@ export const tutorial = ({ environment, idp }: TestDependencies): Application =>
   });
 
 /**
- * Copies the service's packages for the baselines, so that their versions are the same. Turbopack does not follow links to folders
- * outside of its root. Hard links take no space.
+ * Copies the service's packages for the baselines, so that their versions are the same. Turbopack does not follow links to
+ * folders outside of its root. Hard links take no space.
  */
 export function copyPackages(): void {
   const copy = 'rm -rf node_modules generated && cp -al ../../node_modules ../../lib/generated .';

@@ -8,8 +8,8 @@ const HOURS = 24;
 
 /**
  * Handler for `organization.deleted`, the event that an organization was deleted at the identity provider. From then on, its
- * requests get a 403. After the holding period, `npm run tenants -- due` deletes the tenant (docs/users.md). The handler runs only
- * if events/index.ts contains it.
+ * requests get a 403. After the holding period, `npm run tenants -- due` deletes the tenant (docs/users.md). The handler runs
+ * only if events/index.ts contains it.
  */
 export const forgetDeletedOrganization = defineEvent(
   DeletedResource,

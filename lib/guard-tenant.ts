@@ -56,8 +56,8 @@ function forbid(reason: string): never {
  * the user has exactly this role there (`org:admin`). The first request of an organization creates its tenant.
  *
  * Without a session, the response is a 401. Without an active organization or with another role, it is a 403
- * `{"message": "Forbidden"}`, before any call to the cache or the database. A forgotten user gets a 401 and creates no tenant. For
- * an organization that was forgotten, or deleted at the provider, the response is a 403.
+ * `{"message": "Forbidden"}`, before any call to the cache or the database. A forgotten user gets a 401 and creates no tenant.
+ * For an organization that was forgotten, or deleted at the provider, the response is a 403.
  */
 export const guardTenant = <C extends RouteContext>(
   handler: GuardedHandler<TenantContext, C>,

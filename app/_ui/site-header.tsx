@@ -7,8 +7,8 @@ import { Mark } from './mark';
 import styles from './ui.module.css';
 
 /**
- * Has no account menu if the session could not be checked. On the local stack (`npm run dev`), links to the console, a web page of
- * the identity provider's emulator.
+ * Has no account menu if the session could not be checked. On the local stack (`npm run dev`), links to the console, a web page
+ * of the identity provider's emulator.
  */
 export async function SiteHeader() {
   const { user, isUnchecked } = readVerdict(await headers());

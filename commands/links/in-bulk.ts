@@ -76,8 +76,8 @@ const printProblem = ({ id, outcome, reason }: LinkResult) =>
   process.stderr.write(`${outcome}: ${shown(id).slice(0, 80)}: ${reason}\n`);
 
 /**
- * Runs a command that handles users or organizations page by page, and prints a summary with the outcomes in this order. Returns 1
- * after an error, and if one of them needs a decision of the operator.
+ * Runs a command that handles users or organizations page by page, and prints a summary with the outcomes in this order. Returns
+ * 1 after an error, and if one of them needs a decision of the operator.
  */
 async function runInBulk<R extends LinkResult>(
   kind: Kind,

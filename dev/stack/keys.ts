@@ -12,10 +12,10 @@ const StoredKeys = z.object({
 });
 
 /**
- * Returns the keys, the secrets and the port in `file`, which belong to one local stack. Creates the file with random keys if it does not
- * exist. `style` selects the key format: that of a development instance (`test`) or of a production instance (`live`) of the
- * identity provider. The keys stay the same across restarts, so that browsers stay signed in: the names of the session cookies
- * contain a hash of the publishable key.
+ * Returns the keys, the secrets and the port in `file`, which belong to one local stack. Creates the file with random keys if it
+ * does not exist. `style` selects the key format: that of a development instance (`test`) or of a production instance (`live`) of
+ * the identity provider. The keys stay the same across restarts, so that browsers stay signed in: the names of the session
+ * cookies contain a hash of the publishable key.
  */
 export function localKeys(file: string, style: 'test' | 'live') {
   if (!existsSync(file)) writeFileSync(file, `${JSON.stringify(randomKeys(), null, 2)}\n`, { mode: 0o600 });

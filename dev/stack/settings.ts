@@ -46,7 +46,8 @@ export type Settings = z.infer<typeof Settings>;
 
 /**
  * Removes the variables of the developer's shell that belong to other programs or projects and would change the local stack:
- * those of PostgreSQL clients and of Clerk's SDK. Exempts this machine from the proxy. Sets NODE_ENV. Then loads the .env files, as Next.js does.
+ * those of PostgreSQL clients and of Clerk's SDK. Exempts this machine from the proxy. Sets NODE_ENV. Then loads the .env files,
+ * as Next.js does.
  */
 export function prepareEnvironment(mode: 'dev' | 'preview'): void {
   for (const name of Object.keys(process.env)) {

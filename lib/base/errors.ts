@@ -161,8 +161,8 @@ export function safeMessage(thrown: unknown): string {
 }
 
 /**
- * Returns a message for a developer, of any thrown value. It may contain a secret. Some errors of Node.js have only a code, a cause or
- * a list of errors.
+ * Returns a message for a developer, of any thrown value. It may contain a secret. Some errors of Node.js have only a code, a
+ * cause or a list of errors.
  */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -15,8 +15,8 @@ const MAX_PAUSE_SECONDS = 15;
 
 /**
  * Calls `work` and repeats the call when it throws a TransientError, also that of the database (`withoutValues`). The pause
- * starts at 0.5 s and doubles up to 15 s, or is the one that the server requested, if that is longer. Throws the last error if the
- * next pause would exceed the limit, and any other error immediately.
+ * starts at 0.5 s and doubles up to 15 s, or is the one that the server requested, if that is longer. Throws the last error if
+ * the next pause would exceed the limit, and any other error immediately.
  */
 export async function retry<T>(
   { seconds, onWait, sleep: wait = sleep }: RetryOptions,

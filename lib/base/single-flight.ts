@@ -1,6 +1,6 @@
 /**
- * Returns a function that runs `work`, unless a run for the same key is in flight. Then it returns the result of that run. Results
- * are not cached.
+ * Returns a function that runs `work`, unless a run for the same key is in flight. Then it returns the result of that run.
+ * Results are not cached.
  */
 export function singleFlight<T>(): (key: string, work: () => Promise<T>) => Promise<T> {
   const inFlight = new Map<string, Promise<T>>();

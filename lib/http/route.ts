@@ -47,9 +47,9 @@ async function patternOf(pathname: string, params: Promise<unknown>): Promise<st
 
 /**
  * Creates a route from a handler. An error of the handler becomes a JSON response. If the handler calls `redirect()` or
- * `notFound()`, Next.js creates the response. Every other response has an `x-request-id` and `cache-control: no-store`, a 401 has a challenge (RFC 6750, 3), and its
- * request has one log line with the pattern of the path, or with `name` instead. With `quiet`, this line has the level `debug`
- * unless the handler throws.
+ * `notFound()`, Next.js creates the response. Every other response has an `x-request-id` and `cache-control: no-store`, a 401 has
+ * a challenge (RFC 6750, 3), and its request has one log line with the pattern of the path, or with `name` instead. With `quiet`,
+ * this line has the level `debug` unless the handler throws.
  */
 export function route<C extends RouteContext>(
   handler: RouteHandler<C>,

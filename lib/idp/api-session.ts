@@ -40,7 +40,9 @@ function isValidWithSomeKey(jwt: string): boolean {
   return Header.safeParse(decode(jwt, 0)).success && exp * 1_000 > Date.now() - CLOCK_SKEW_MS;
 }
 
-/** Returns the verdict on a credential that could not be checked for lack of keys. Without a token that needs them, it is invalid. */
+/**
+ * Returns the verdict on a credential that could not be checked for lack of keys. Without a token that needs them, it is invalid.
+ */
 function uncheckedVerdict({ reason }: Verdict, { value }: Credential): Verdict {
   const tokens = value.match(/(?<=^Bearer |__session[^=]*=)[^;]+/g) ?? [];
   if (!tokens.some(isValidWithSomeKey)) return { reason };

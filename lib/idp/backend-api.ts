@@ -61,8 +61,8 @@ export interface ProviderPage {
 }
 
 /**
- * Sends a request with the SDK. Stops waiting after 20 s, because the SDK has no timeout. Throws a TransientError for a timeout, a
- * network error, or the status 408, 429 or 5xx, and otherwise an Error.
+ * Sends a request with the SDK. Stops waiting after 20 s, because the SDK has no timeout. Throws a TransientError for a timeout,
+ * a network error, or the status 408, 429 or 5xx, and otherwise an Error.
  */
 async function call<T>(request: (client: ClerkClient) => Promise<T>): Promise<T> {
   const { IDP_SECRET_KEY: secretKey, CLERK_API_URL: apiUrl } = parseEnvironmentSubset(

@@ -81,8 +81,9 @@ const setsCookies = ({ headers }: Response) =>
  * session (a handshake). If the SDK fails or gets no cookies for a nonce, the page is served without a session, because a second
  * handshake could redirect the browser forever.
  *
- * If the session could not be checked, the response is a 503 that shows app/unavailable in place of the page, unless the page needs
- * no session. For a server action, it is undefined. With IDP_JWT_KEY, the SDK waits for the provider only to exchange a nonce.
+ * If the session could not be checked, the response is a 503 that shows app/unavailable in place of the page, unless the page
+ * needs no session. For a server action, it is undefined. With IDP_JWT_KEY, the SDK waits for the provider only to exchange a
+ * nonce.
  */
 export async function pageResponse(
   sdk: NextMiddleware,

@@ -1,6 +1,6 @@
 /*
- * What the provider's SDK does not document, and its middleware and `auth()` agree on: names of cookies, parameters and headers, and
- * reasons. tests/unit/frameworks.test.ts compares them with the installed SDK.
+ * What the provider's SDK does not document, and its middleware and `auth()` agree on: names of cookies, parameters and headers,
+ * and reasons. tests/unit/frameworks.test.ts compares them with the installed SDK.
  */
 
 /** Request headers from which `auth()` reads the session, if the signature is right. */

@@ -68,8 +68,8 @@ export async function uncache(kind: Kind, providerIds: readonly string[]): Promi
 }
 
 /**
- * Stores an internal id for the configured time (10 minutes). Replaces an invalid `entry` of a tenant with a block, because a block
- * that has replaced the entry in the meantime must stay. Never rejects. After an error, the entry may be missing.
+ * Stores an internal id for the configured time (10 minutes). Replaces an invalid `entry` of a tenant with a block, because a
+ * block that has replaced the entry in the meantime must stay. Never rejects. After an error, the entry may be missing.
  */
 export async function cacheId(
   kind: Kind,

@@ -1,6 +1,7 @@
 /**
- * Kinds of internal ids, each with the names of its tables and columns. A tenant is an organization of the identity provider. Each
- * kind has a table of its own, because foreign keys of other tables refer to it, and its unique key makes a link exactly once.
+ * Kinds of internal ids, each with the names of its tables and columns. A tenant is an organization of the identity provider.
+ * Each kind has a table of its own, because foreign keys of other tables refer to it, and its unique key makes a link exactly
+ * once.
  */
 export const KINDS = {
   user: {

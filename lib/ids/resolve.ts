@@ -18,10 +18,10 @@ const registrations = singleFlight<Registration>();
 /**
  * Returns the link of a user or an organization from the cache or from a registration, which links a new one
  * (docs/contract.md, 5.2, rule 3). `given` is the result of `readCachedId`, if the caller has read the cache. The result is
- * `forgotten` where that of `register` is. Concurrent calls in this process share a registration, if their session tokens have the
- * same issue time, because only a token from after the deletion links a forgotten user again. A call that found the id of a tenant
- * blocked, or could not read it, shares none, because one in flight can be older than the deletion. No call joins a read of the
- * cache for the same reason. Passes database errors through, but not cache errors.
+ * `forgotten` where that of `register` is. Concurrent calls in this process share a registration, if their session tokens have
+ * the same issue time, because only a token from after the deletion links a forgotten user again. A call that found the id of a
+ * tenant blocked, or could not read it, shares none, because one in flight can be older than the deletion. No call joins a read
+ * of the cache for the same reason. Passes database errors through, but not cache errors.
  */
 export async function resolveId(
   kind: Kind,

@@ -12,8 +12,8 @@ import { KINDS, type Kind } from './kinds';
 const storage = () => import('../storage/database');
 
 /**
- * What the tables say about an id of the provider. `forgotten` is an expired previous id, which a user or tenant had before a relink,
- * and a tenant with a pending deletion. An id whose row was deleted is `none` (see `forgottenUntil`).
+ * What the tables say about an id of the provider. `forgotten` is an expired previous id, which a user or tenant had before a
+ * relink, and a tenant with a pending deletion. An id whose row was deleted is `none` (see `forgottenUntil`).
  */
 export type Link =
   | { readonly state: 'linked'; readonly id: string }

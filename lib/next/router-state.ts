@@ -26,8 +26,8 @@ function rejectPrototype(key: string, value: unknown): unknown {
 }
 
 /**
- * Removes a malformed or long `next-router-state-tree`, in which a browser names the segments that it shows. Next.js would respond
- * with a 500. Without the header, Next.js renders the whole page.
+ * Removes a malformed or long `next-router-state-tree`, in which a browser names the segments that it shows. Next.js would
+ * respond with a 500. Without the header, Next.js renders the whole page.
  */
 export function dropInvalidRouterState(headers: Headers): void {
   const state = headers.get('next-router-state-tree') ?? '';

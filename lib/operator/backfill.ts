@@ -26,13 +26,13 @@ export interface BackfillResult extends LinkResult {
 }
 
 /**
- * Links many identity-provider users, each exactly once. Returns the internal ids of the users that this call linked, by their ids
- * at the provider.
+ * Links many identity-provider users, each exactly once. Returns the internal ids of the users that this call linked, by their
+ * ids at the provider.
  *
  * Runs one statement if all users are already linked. Otherwise, runs a second statement that inserts the missing links, except
  * those of forgotten users. If several calls link a user at the same time, the unique key lets only one of them insert the row.
- * Passes database errors through. After an error, the links may already exist, because each statement is committed separately. The
- * call can be repeated. A backfill passes up to 500 ids.
+ * Passes database errors through. After an error, the links may already exist, because each statement is committed separately.
+ * The call can be repeated. A backfill passes up to 500 ids.
  */
 export async function linkMany(
   identityProviderUserIds: readonly string[],

@@ -8,7 +8,9 @@ import { cancelDeletion, unfinishedIds } from './pending-deletions';
 /** A statement sees the rows that a registration has committed while `storeForgotten` waited for its advisory lock. */
 export const TRANSACTION = { isolationLevel: 'ReadCommitted' } as const;
 
-/** Message of a deletion that a foreign key or a column that must not become null prevents. The last name is that of the table. */
+/**
+ * Message of a deletion that a foreign key or a column that must not become null prevents. The last name is that of the table.
+ */
 const PREVENTED = /Code: `23(?:001|502|503)`.*["„«]\s?(\S+?)\s?["“»]/s;
 const Rows = z.array(z.object({ internalId: z.string(), providerId: z.string() }));
 const Ids = z.array(z.object({ id: z.string() }));
@@ -40,8 +42,8 @@ export const deleteForgotten = (transaction: Transaction, kind: Kind, ids: reado
 
 /**
  * Stores that an id is forgotten for the next `days` days. If `days` is 0, deletes the entry instead. The transaction must delete
- * the row of the id afterwards. A registration (a statement that inserts a link) may be in flight at that time. The comment of the
- * SQL function `forgotten_until` (prisma/migrations) describes the advisory lock that this function takes, and why such a
+ * the row of the id afterwards. A registration (a statement that inserts a link) may be in flight at that time. The comment of
+ * the SQL function `forgotten_until` (prisma/migrations) describes the advisory lock that this function takes, and why such a
  * registration cannot leave a row.
  */
 async function storeForgotten(transaction: Transaction, kind: Kind, id: string, days: number): Promise<void> {
@@ -91,9 +93,9 @@ const inTransaction = <T>(work: (transaction: Transaction) => Promise<T>): Promi
   });
 
 /**
- * Deletes the row of a user or tenant, if there is one, its pending deletions, and the rows that refer to it by ON DELETE CASCADE. In
- * the same transaction, stores for each of its ids, also the internal one of a user, that it is forgotten for `days` days
- * (lib/ids/store.ts). Returns its ids, and those of earlier deletions that are not finished (`finishDeletions`).
+ * Deletes the row of a user or tenant, if there is one, its pending deletions, and the rows that refer to it by ON DELETE
+ * CASCADE. In the same transaction, stores for each of its ids, also the internal one of a user, that it is forgotten for `days`
+ * days (lib/ids/store.ts). Returns its ids, and those of earlier deletions that are not finished (`finishDeletions`).
  */
 export const deleteLink = (kind: Kind, providerId: string, days: number, change: Change): Promise<string[]> =>
   inTransaction(async (transaction) => {

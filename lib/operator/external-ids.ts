@@ -30,8 +30,8 @@ export interface Adoption {
 }
 
 /**
- * Reads the links of users or organizations. An expired previous id counts as forgotten. An organization whose tenant was forgotten
- * does not, unless its deletion is pending, because an operator who adopts it names it.
+ * Reads the links of users or organizations. An expired previous id counts as forgotten. An organization whose tenant was
+ * forgotten does not, unless its deletion is pending, because an operator who adopts it names it.
  */
 async function readEntries(kind: Kind, entries: readonly Adoption[]) {
   const ids = entries.map(({ id }) => id).filter(isIdentityProviderUserId);
@@ -141,9 +141,9 @@ export async function* adopt(
 const PARALLEL = 5;
 
 /**
- * Sets the `external_id` of each linked user to the internal id, if it is empty, a previous id of the same user or the internal id
- * of a forgotten user. Keeps any other value that the list of users has. The API has no conditional update, so a value that was set since then is replaced.
- * Yields the results of up to five users after their updates are recorded. A run can be repeated.
+ * Sets the `external_id` of each linked user to the internal id, if it is empty, a previous id of the same user or the internal
+ * id of a forgotten user. Keeps any other value that the list of users has. The API has no conditional update, so a value that
+ * was set since then is replaced. Yields the results of up to five users after their updates are recorded. A run can be repeated.
  *
  * Throws the errors of `adopt`. A user whom the provider rejects is a result.
  */

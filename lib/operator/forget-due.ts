@@ -7,9 +7,9 @@ import type { Change } from './history';
 import { cancelDeletion, type DueDeletion, dueDeletions } from './pending-deletions';
 
 /**
- * Result for one user or organization: that of `forget`, `failed` if it threw `error`, `restored` if the provider has this id again,
- * `moved` if a relink has replaced this id with another, or `postponed` if the deletion was cancelled or is due later. The last
- * three do not delete the row.
+ * Result for one user or organization: that of `forget`, `failed` if it threw `error`, `restored` if the provider has this id
+ * again, `moved` if a relink has replaced this id with another, or `postponed` if the deletion was cancelled or is due later. The
+ * last three do not delete the row.
  */
 export interface ForgetDueStep extends DueDeletion {
   readonly result: ForgetResult | 'restored' | 'moved' | 'postponed' | 'failed';
@@ -20,9 +20,9 @@ export interface ForgetDueStep extends DueDeletion {
 const BATCH_SIZE = 20;
 
 /**
- * Forgets all users or organizations whose deletion is due (lib/operator/pending-deletions.ts) for `days` days, completes the deletions
- * that an earlier run has left unfinished, and yields a result for each. The transaction that deletes a row also ends its pending
- * deletion. `restored` ends it when the caller requests the next result. A later run repeats or completes all others.
+ * Forgets all users or organizations whose deletion is due (lib/operator/pending-deletions.ts) for `days` days, completes the
+ * deletions that an earlier run has left unfinished, and yields a result for each. The transaction that deletes a row also ends
+ * its pending deletion. `restored` ends it when the caller requests the next result. A later run repeats or completes all others.
  *
  * An error of `forget` does not end the run. Throws if the requests to the provider or the statements of this function still
  * fail after the retries. Deletes nothing before the provider has confirmed that it does not have the id.

@@ -62,8 +62,9 @@ export async function completeDeletion(
  * id. The operator therefore first deletes the user at the provider and waits until the tokens have expired.
  *
  * Rejects if the cache does not respond to the first deletion, if rows of another table need the row, or if the database fails. A
- * call for any id of the user completes an interrupted deletion. The result is `relinked` after a registration with a newer session
- * token, after any registration if `days` is 0, and after a concurrent registration if the database isolates by REPEATABLE READ.
+ * call for any id of the user completes an interrupted deletion. The result is `relinked` after a registration with a newer
+ * session token, after any registration if `days` is 0, and after a concurrent registration if the database isolates by
+ * REPEATABLE READ.
  */
 export async function forget(
   kind: Kind,
@@ -77,8 +78,8 @@ export async function forget(
 }
 
 /**
- * Deletes the entry of a forgotten id, so that any registration links it, and cancels the pending deletions of the ids of its user or
- * tenant. Returns whether there was an entry that had not expired, and whether a deletion was pending.
+ * Deletes the entry of a forgotten id, so that any registration links it, and cancels the pending deletions of the ids of its
+ * user or tenant. Returns whether there was an entry that had not expired, and whether a deletion was pending.
  */
 export async function remember(kind: Kind, providerId: string, change: Change) {
   const [link] = (await findRows(kind, providerId)).filter((each) => allIdsOf(each).includes(providerId));

@@ -39,8 +39,8 @@ export const providerUsers = (retryOptions: RetryOptions, since?: Date) =>
   paginate((page) => retry(retryOptions, () => listPage('user', page)), { since, limit: MAX_PAGE });
 
 /**
- * Yields all organizations of the provider in pages of 500. Retries failing requests. The API cannot start a list of organizations
- * at a creation time, so the deletion of one during the run can hide another.
+ * Yields all organizations of the provider in pages of 500. Retries failing requests. The API cannot start a list of
+ * organizations at a creation time, so the deletion of one during the run can hide another.
  */
 export async function* providerOrganizations(
   retryOptions: RetryOptions,

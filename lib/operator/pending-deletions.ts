@@ -5,8 +5,8 @@ import { idHash, recordChanges } from './history';
 import { Time } from './rows';
 
 /**
- * Schedules and records the deletion of a user or an organization, which lib/operator/forget-due.ts runs after `hours` hours. A later call for the
- * same id restarts this period. Does not check that the id is linked.
+ * Schedules and records the deletion of a user or an organization, which lib/operator/forget-due.ts runs after `hours` hours. A
+ * later call for the same id restarts this period. Does not check that the id is linked.
  *
  * A late `user.created` event can still link a user. From the commit on, no request gets the tenant of an organization from the
  * database or creates it: the exclusive lock lets an insert in flight commit first (see the SQL function `forgotten_until`).
@@ -40,7 +40,9 @@ export async function unfinishedIds(
   return Ids.parse(found).map(({ id }) => id);
 }
 
-/** Ends the deletions of ids that are no longer cached. If an id of a due deletion is linked again, its deletion is pending again. */
+/**
+ * Ends the deletions of ids that are no longer cached. If an id of a due deletion is linked again, its deletion is pending again.
+ */
 export async function finishDeletions(kind: Kind, ids: readonly string[]): Promise<void> {
   const { table, column, pendingDeletions } = KINDS[kind];
   await database().$executeRaw`WITH finished AS (

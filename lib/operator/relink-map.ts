@@ -78,8 +78,8 @@ function checkMap(all: readonly MapLine[]): CheckedMap {
 }
 
 /**
- * Parses a CSV file with two columns. Skips empty lines and a first line with these names. Throws an error that names the line if it
- * is malformed or not UTF-8.
+ * Parses a CSV file with two columns. Skips empty lines and a first line with these names. Throws an error that names the line if
+ * it is malformed or not UTF-8.
  */
 export async function parseMap(file: Readable, names: readonly [string, string]): Promise<CheckedMap> {
   const all: MapLine[] = [];

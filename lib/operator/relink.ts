@@ -87,8 +87,8 @@ async function statesOf(transaction: Transaction, kind: Kind, lines: readonly Ma
   const found = await transaction.$queryRaw`SELECT id FROM unnest(${[...oldIds, ...newIds]}::text[]) AS id
     WHERE public.forgotten_until(${kind}, id, NULL) IS NOT NULL`;
   const forgotten = Forgotten.parse(found).map(({ id }) => id);
-  // `moved` is the row of the old id if an earlier run has moved it. `taken` is the row of the new id, and `earlier` the row whose
-  // previous id is the new id.
+  // `moved` is the row of the old id if an earlier run has moved it. `taken` is the row of the new id, and `earlier` the row
+  // whose previous id is the new id.
   const rows = await transaction.$queryRaw`
     SELECT position::int, CASE
         WHEN old_id = new_id THEN 'old and new id are the same'
@@ -115,9 +115,9 @@ async function statesOf(transaction: Transaction, kind: Kind, lines: readonly Ma
 }
 
 /**
- * Gives rows their new ids. If a run rolls back an earlier run, the new id is a previous id of the same row. Such a previous id is
- * deleted first, because an id cannot be a present and a previous id at once. If the new id has become a previous id of another
- * row, the trigger of the table rejects it.
+ * Gives rows their new ids. If a run rolls back an earlier run, the new id is a previous id of the same row. Such a previous id
+ * is deleted first, because an id cannot be a present and a previous id at once. If the new id has become a previous id of
+ * another row, the trigger of the table rejects it.
  */
 async function move(
   transaction: Transaction,

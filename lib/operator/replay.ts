@@ -14,7 +14,8 @@ const Raw = z.object({ updated_at: z.int() });
 
 /**
  * Returns a function that passes users to the handler of `user.updated`, each as a webhook would send it, and returns those whose
- * handler threw twice. The message ids contain an id of this run, so that a handler from `defineEvent` runs again in the next run.
+ * handler threw twice. The message ids contain an id of this run, so that a handler from `defineEvent` runs again in the next
+ * run.
  *
  * Calls a handler again as soon as the database responds, because an outage may have caused the error. Throws if the database
  * fails for longer than `retryOptions.seconds`.

@@ -59,8 +59,8 @@ export const rowsAfter = (kind: Kind, internalId: string | undefined, limit: num
   readRows(kind, internalId === undefined ? sql`true` : sql`id > ${internalId}::uuid`, limit);
 
 /**
- * Returns the rows with this internal id, or with this present or previous id of the provider. There are two rows if the id is the
- * internal id of one row and the provider's id of another.
+ * Returns the rows with this internal id, or with this present or previous id of the provider. There are two rows if the id is
+ * the internal id of one row and the provider's id of another.
  */
 export async function findRows(kind: Kind, eitherId: string): Promise<LinkRow[]> {
   const { table, column, previousIds, owner } = KINDS[kind];

@@ -58,7 +58,10 @@ interface State {
 
 const state = processState('database', (): State => ({}));
 
-/** Lets later queries and transactions of this process, which serves no requests, take ten minutes, as a deletion of many rows may. */
+/**
+ * Lets later queries and transactions of this process, which serves no requests, take ten minutes, as a deletion of many rows
+ * may.
+ */
 export function waitForLongQueries(): void {
   state.isPatient = true;
 }
@@ -69,8 +72,8 @@ function connection(): ReturnType<typeof connect> {
 }
 
 /**
- * Returns the Prisma client of this process and creates it on first use. A query or transaction that exceeds the timeouts above fails. The
- * client works with a transaction pooler, because it uses no session settings and no named statements.
+ * Returns the Prisma client of this process and creates it on first use. A query or transaction that exceeds the timeouts above
+ * fails. The client works with a transaction pooler, because it uses no session settings and no named statements.
  */
 export function database(): PrismaClient {
   return connection().prisma;

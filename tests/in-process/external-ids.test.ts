@@ -10,8 +10,8 @@ import { inParallel } from '../harness/parallel';
 import { startLinksCommand } from '../vitest/run-links-command';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
-// `users adopt` uses the external_id of users at the identity provider as their internal ids. `users publish` sets it. `tenants adopt`
-// reads the internal ids of organizations from a file.
+// `users adopt` uses the external_id of users at the identity provider as their internal ids. `users publish` sets it. `tenants
+// adopt` reads the internal ids of organizations from a file.
 const { database, kv, provider, environment, run } = await startLinksCommand();
 const { adopt, closeDatabase, providerUsers, publish, resolveId } = await importAsProcess(async () => ({
   ...(await import('#lib/operator/external-ids')),

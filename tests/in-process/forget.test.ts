@@ -41,8 +41,8 @@ describe.each(['user', 'tenant'] as const)('Forget a %s', (kind) => {
   const { table, previousIds } = KINDS[kind];
   const { idsOf } = database.of(kind);
   /**
-   * Calls `forget()`, which deletes the row and the cached id and stores a hash of the id in `forgotten_users` for the given number
-   * of days. Calls `meanwhile` instead of the pause in which `forget()` waits for the lookups in flight.
+   * Calls `forget()`, which deletes the row and the cached id and stores a hash of the id in `forgotten_users` for the given
+   * number of days. Calls `meanwhile` instead of the pause in which `forget()` waits for the lookups in flight.
    */
   const forget = (id: string, meanwhile: () => Promise<unknown> = async () => undefined, days = 30) =>
     service.forget(kind, id, days, { by: 'me' }, meanwhile);

@@ -3,8 +3,8 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { KINDS, type Kind } from '#lib/ids/kinds';
 import { runLinksCommand, startLinksCommand } from '../vitest/run-links-command';
 
-// Tests of the commands for one user or organization, and of `due`. tests/in-process/forgotten.test.ts checks that a forgotten user
-// is not linked again, and tests/in-process/pending-deletions.test.ts which deletions are due.
+// Tests of the commands for one user or organization, and of `due`. tests/in-process/forgotten.test.ts checks that a forgotten
+// user is not linked again, and tests/in-process/pending-deletions.test.ts which deletions are due.
 
 /** Lengths of the pauses in milliseconds. The mock shortens each pause to at most a millisecond. */
 const { pauses } = vi.hoisted(() => ({ pauses: Array.of<number | undefined>() }));

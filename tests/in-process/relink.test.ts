@@ -6,10 +6,10 @@ import { lockRow, openTransaction, pauseInserts } from '../harness/dependencies/
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { inParallel } from '../harness/parallel';
 
-// An operator moves users or organizations to another instance of the identity provider. Each keeps the internal id and gets a new
-// id of the provider. The old id becomes a previous id, which leads to the same internal id until it expires. A run moves the ids of
-// a map, whose lines contain an old and a new id. An operator can also forget an id. The row is then deleted, and the id is linked
-// again only by a session token of the user that is newer than the deletion.
+// An operator moves users or organizations to another instance of the identity provider. Each keeps the internal id and gets a
+// new id of the provider. The old id becomes a previous id, which leads to the same internal id until it expires. A run moves the
+// ids of a map, whose lines contain an old and a new id. An operator can also forget an id. The row is then deleted, and the id
+// is linked again only by a session token of the user that is newer than the deletion.
 const { database, kv } = await startInProcess();
 const { pool } = database;
 

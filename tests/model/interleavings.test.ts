@@ -132,8 +132,8 @@ beforeAll(async () => {
 });
 
 /**
- * The user or tenant before the calls: without a row, with a row, with a row and a cached id, with a row and an invalid value in the
- * cache, moved to the new id, or forgotten.
+ * The user or tenant before the calls: without a row, with a row, with a row and a cached id, with a row and an invalid value in
+ * the cache, moved to the new id, or forgotten.
  */
 type UserBefore = 'new' | 'known' | 'cached' | 'invalid' | 'moved' | 'forgotten';
 type Operation = readonly [kind: keyof Process, process: number];

@@ -68,8 +68,8 @@ const provocations: Readonly<Record<string, () => Promise<ParsedResponse>>> = {
 };
 
 /**
- * Without the examples of /health/ready, a failing database and REGISTER_OWN_ID_ONLY, which other files check: health, unit/health,
- * database-outage and in-process/register.
+ * Without the examples of /health/ready, a failing database and REGISTER_OWN_ID_ONLY, which other files check: health,
+ * unit/health, database-outage and in-process/register.
  */
 const examples = DOCUMENTED.flatMap(({ method, pathname, status, examples }) =>
   Object.entries(examples).map(([name, { value }]) => {

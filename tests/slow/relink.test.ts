@@ -13,9 +13,9 @@ import { runLinksCommand } from '../vitest/run-links-command';
 import { stopAfterAll } from '../vitest/stop-after-all';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
-// `npm run users -- relink` moves users to another instance of the identity provider, and `npm run tenants -- relink` organizations.
-// A map lists the old and the new id of each. A collision is a line of the map that cannot be applied. Each has the same internal id
-// under both ids until the old id, which is the previous id after the move, expires.
+// `npm run users -- relink` moves users to another instance of the identity provider, and `npm run tenants -- relink`
+// organizations. A map lists the old and the new id of each. A collision is a line of the map that cannot be applied. Each has
+// the same internal id under both ids until the old id, which is the previous id after the move, expires.
 const folder = temporaryFolder();
 /** The deployment with the keys of the old instance. */
 const service = stopAfterAll(await startTestService());

@@ -1,8 +1,8 @@
 import { vi } from 'vitest';
 
 /**
- * Deletes the loaded modules of the project and the state of lib/base/process-state.ts, as in a new process. The npm packages stay
- * loaded.
+ * Deletes the loaded modules of the project and the state of lib/base/process-state.ts, as in a new process. The npm packages
+ * stay loaded.
  */
 export function forgetModules(): void {
   vi.resetModules();

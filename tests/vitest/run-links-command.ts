@@ -10,8 +10,8 @@ import { stopAfterAll } from './stop-after-all';
 
 /**
  * Runs `npm run users` or `npm run tenants` in this process, which is faster than in a new process. Returns its output and exit
- * code. Only one command may run at a time, because it uses the arguments, the environment and the output streams of this process. Tests of
- * process behaviour, such as signals, use `runCommand` of the harness.
+ * code. Only one command may run at a time, because it uses the arguments, the environment and the output streams of this
+ * process. Tests of process behaviour, such as signals, use `runCommand` of the harness.
  */
 export async function runLinksCommand(
   kind: Kind,

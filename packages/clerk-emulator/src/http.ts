@@ -190,8 +190,8 @@ const JsonBody = z.union([
 ]);
 
 /**
- * Returns the fields of a JSON or form body. Returns no fields for an empty body. Throws a 400 if a JSON body is neither an object
- * nor an array.
+ * Returns the fields of a JSON or form body. Returns no fields for an empty body. Throws a 400 if a JSON body is neither an
+ * object nor an array.
  */
 function parseFields(text: string, type: string): Record<string, unknown> {
   if (text === '') return {};

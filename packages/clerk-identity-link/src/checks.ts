@@ -57,7 +57,9 @@ async function checkTable({ find, rehearse }: LinkTable, id: string): Promise<st
   return '(rolled back)';
 }
 
-/** `<file of nextLink or identityLink> [user_…] [org_…]`: checks the keys and the tables with the environment of the application. */
+/**
+ * `<file of nextLink or identityLink> [user_…] [org_…]`: checks the keys and the tables with the environment of the application.
+ */
 async function main([file = '', ...ids]: readonly string[]): Promise<void> {
   for (const name of ['.env.local', '.env']) if (existsSync(name)) process.loadEnvFile(name);
   await check('CLERK_SECRET_KEY and CLERK_JWT_KEY', checkKeys);

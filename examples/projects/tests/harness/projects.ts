@@ -11,7 +11,9 @@ const PRIVILEGES = `
   GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects, pending_tenant_deletions TO $role;
   GRANT SELECT, INSERT, UPDATE, DELETE ON projects, project_members, project_notes TO $role`;
 
-/** Options that start the service with its own database role. The role is not a superuser, so row-level security applies to it. */
+/**
+ * Options that start the service with its own database role. The role is not a superuser, so row-level security applies to it.
+ */
 export const projectsOptions: TestServiceOptions = {
   databaseUrl: async (database) => (await database.createRole(PRIVILEGES)).url,
 };

@@ -92,7 +92,9 @@ export function describeList<Row extends { readonly id: string; readonly created
   };
 }
 
-/** Returns a page, or only its rows without `paginated=true`, which Clerk's SDK sends. Clerk's document describes only the rows. */
+/**
+ * Returns a page, or only its rows without `paginated=true`, which Clerk's SDK sends. Clerk's document describes only the rows.
+ */
 export function optionalPage<Row>(url: URL, rows: readonly Row[], format?: (row: Row) => unknown) {
   const page = pageOf(url, rows, format);
   return url.searchParams.get('paginated') === 'true' ? page : page.data;

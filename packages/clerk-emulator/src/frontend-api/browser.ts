@@ -155,7 +155,8 @@ export function requireSignedOut(instance: Instance, client: Client): void {
 
 /**
  * Returns a session and its user. The query parameter `_clerk_session_id` contains the id of the session. Without the
- * parameter, the function returns the session of the browser that was active last. Throws a 401 or a 404 as `requireOwnSession` does.
+ * parameter, the function returns the session of the browser that was active last. Throws a 401 or a 404 as `requireOwnSession`
+ * does.
  */
 export function requireSignedIn(
   instance: Instance,

@@ -137,8 +137,8 @@ export function consent(instance: Instance, request: BrowserRequest): ApiRespons
 }
 
 /**
- * Returns an error in the form of RFC 6749. The code of an invalid field depends on the field. `other` is that of other fields and
- * of missing ones.
+ * Returns an error in the form of RFC 6749. The code of an invalid field depends on the field. `other` is that of other fields
+ * and of missing ones.
  */
 export function oauthError({ code, message, parameter = '' }: ApiError, other = 'invalid_request') {
   const isInvalid = /^(form_param|request_body)_/.test(code);

@@ -5,9 +5,10 @@ import { requireTicket, ticketsOf } from '../instance/tickets';
 import { isTrustedOrigin } from './browser';
 
 /**
- * Returns a redirect from the link of an invitation to the page that the invitation names, or else to the account portal. The link
- * of a sign-in or actor token leads to the portal. Adds the ticket, the secret, to the query of the page. Throws a 400 if the page is neither on this machine nor
- * part of the application that proxied the request. A page of another site could use the ticket to sign up.
+ * Returns a redirect from the link of an invitation to the page that the invitation names, or else to the account portal. The
+ * link of a sign-in or actor token leads to the portal. Adds the ticket, the secret, to the query of the page. Throws a 400 if
+ * the page is neither on this machine nor part of the application that proxied the request. A page of another site could use the
+ * ticket to sign up.
  */
 export function openTicketLink(instance: Instance, request: ApiRequest): ApiResponse {
   const ticket = request.url.searchParams.get('ticket') ?? '';

@@ -115,8 +115,8 @@ export function updateMember(
 }
 
 /**
- * Ends a membership and sends `organizationMembership.deleted`. The user's sessions lose the active organization. Returns the data
- * of the event.
+ * Ends a membership and sends `organizationMembership.deleted`. The user's sessions lose the active organization. Returns the
+ * data of the event.
  */
 export function removeMember(instance: Instance, membership: Membership) {
   const { userId, organizationId } = membership;
@@ -132,8 +132,8 @@ export function removeMember(instance: Instance, membership: Membership) {
 }
 
 /**
- * Invites e-mail addresses and sends `organizationInvitation.created` for each. Throws as `requirePlace` does, and a 400 if an address
- * has a pending invitation or occurs twice. Then it invites none of them.
+ * Invites e-mail addresses and sends `organizationInvitation.created` for each. Throws as `requirePlace` does, and a 400 if an
+ * address has a pending invitation or occurs twice. Then it invites none of them.
  */
 export function inviteToOrganization(
   instance: Instance,
@@ -236,8 +236,8 @@ export function requireMembership(
 }
 
 /**
- * Throws a 404 for an unknown role, a 400 if the user is a member, and a 403 if the members and the invited ones reach the limit of
- * the organization.
+ * Throws a 404 for an unknown role, a 400 if the user is a member, and a 403 if the members and the invited ones reach the limit
+ * of the organization.
  */
 function requirePlace(
   instance: Instance,
