@@ -9,10 +9,10 @@ import {
   requireUnlocked,
   requireUser,
   updateUser,
-  userByIdentifier,
 } from '../instance/accounts';
 import type { Client, SignIn, SignInToken, User } from '../instance/data';
 import { ApiError } from '../instance/error';
+import { userByIdentifier } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCodeToUser } from '../instance/mail';

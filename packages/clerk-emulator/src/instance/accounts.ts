@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Client, type Session, type SignInToken, type User, UserSettings } from './data';
 import { ApiError, notFound, requireFound } from './error';
-import { isVerified } from './identifiers';
+import { userByIdentifier } from './identifiers';
 import { newId, newRow } from './ids';
 import type { Instance } from './instance';
 import { organizationClaims } from './organization-resources';
@@ -230,17 +230,6 @@ export function endSessionsOf(instance: Instance, user: User, kept?: Session): v
 /** Returns a user. Throws a 404 for an unknown id. */
 export function requireUser(instance: Instance, id: string): User {
   return requireFound(instance.store.users.get(id), `User ${id}`);
-}
-
-/** Finds a user by verified e-mail address, phone number or user name. Ignores case and surrounding white space. */
-export function userByIdentifier(instance: Instance, identifier: string): User | undefined {
-  const value = identifier.trim().toLowerCase();
-  return instance.store.users.find(
-    ({ emails, phones, username }) =>
-      emails.some((email) => email.value === value && isVerified(email)) ||
-      phones.some((phone) => phone.value === value) ||
-      username?.toLowerCase() === value,
-  );
 }
 
 /** Throws a 422 if a user has the identifier. */

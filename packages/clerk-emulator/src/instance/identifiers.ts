@@ -1,5 +1,6 @@
 import type { User } from './data';
 import { ApiError } from './error';
+import type { Instance } from './instance';
 
 type Identifier = User['emails'][number];
 
@@ -18,4 +19,15 @@ export function withPrimary(identifiers: readonly Identifier[], id: string, para
   if (primary) return [primary, ...identifiers.filter((each) => each !== primary)];
   const message = `${parameter} is not a verified identifier of the user.`;
   throw new ApiError(422, 'form_param_format_invalid', message, parameter);
+}
+
+/** Finds a user by verified e-mail address, phone number or user name. Ignores case and surrounding white space. */
+export function userByIdentifier(instance: Instance, identifier: string): User | undefined {
+  const value = identifier.trim().toLowerCase();
+  return instance.store.users.find(
+    ({ emails, phones, username }) =>
+      emails.some((email) => email.value === value && isVerified(email)) ||
+      phones.some((phone) => phone.value === value) ||
+      username?.toLowerCase() === value,
+  );
 }

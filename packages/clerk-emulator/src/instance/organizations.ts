@@ -1,7 +1,6 @@
-import { userByIdentifier } from './accounts';
 import type { Membership, Organization, OrganizationInvitation, User } from './data';
 import { ApiError, notFound, requireFound } from './error';
-import { isVerified } from './identifiers';
+import { isVerified, userByIdentifier } from './identifiers';
 import { newRow } from './ids';
 import type { Instance } from './instance';
 import {
