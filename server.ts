@@ -4,7 +4,6 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import nextEnv from '@next/env';
-import { environment } from './lib/base/env';
 import { beginShutdown, closeDependencies, isShuttingDown } from './lib/base/shutdown';
 import { rejectedStatus } from './lib/http/address';
 import { type RejectionStatus, rejection } from './lib/http/rejection';
@@ -81,7 +80,8 @@ function listener(request: IncomingMessage, response: ServerResponse): void {
 }
 
 const limits = { requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS, connectionsCheckingInterval: 1_000 };
-const keepAliveTimeout = environment().KEEP_ALIVE_SECONDS * 1_000;
+// instrumentation.ts has checked the variable. Its schema would need zod, which the image of the Dockerfile does not contain.
+const keepAliveTimeout = Number(process.env['KEEP_ALIVE_SECONDS']?.trim() || 125) * 1_000;
 const server = createServer({ ...limits, keepAliveTimeout }, listener);
 limitSilence(server, SILENCE_MS, responses);
 

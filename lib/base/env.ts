@@ -128,7 +128,10 @@ export const variables = z.object({
   ),
   USER_ID_CACHE_TTL_SECONDS: wholeNumber(/^[1-9]\d{0,5}$/, 600, 'seconds from 1 to 999999'),
   FORGOTTEN_USERS_DAYS: wholeNumber(/^\d{1,3}$/, 30, 'days from 0 to 999'),
-  KEEP_ALIVE_SECONDS: wholeNumber(/^[1-9]\d{0,3}$/, 125, 'seconds from 1 to 9999'),
+  // server.ts reads the variable, and has the default.
+  KEEP_ALIVE_SECONDS: z.optional(
+    required.check(z.regex(/^[1-9]\d{0,3}$/, 'must be a whole number of seconds from 1 to 9999')),
+  ),
   CLERK_API_URL: z.optional(loopbackUrl),
   CLERK_FAPI_URL: z.optional(loopbackUrl),
   IDP_CONSOLE_URL: z.optional(loopbackUrl),

@@ -61,8 +61,7 @@ test.each<[name: string, value: string | undefined, parsed: unknown]>([
   ['USER_ID_CACHE_TTL_SECONDS', undefined, 600],
   ['USER_ID_CACHE_TTL_SECONDS', '999999', 999_999],
   ['FORGOTTEN_USERS_DAYS', undefined, 30],
-  ['KEEP_ALIVE_SECONDS', undefined, 125],
-  ['KEEP_ALIVE_SECONDS', '620', 620],
+  ['KEEP_ALIVE_SECONDS', '620', '620'],
   ['FORGOTTEN_USERS_DAYS', '0', 0],
   ...[
     'postgres://u:p@host/db',
