@@ -80,14 +80,6 @@ test('The nonce of a handshake expires after a minute', async () => {
   expect((await errorOf(payload(provider, late.nonce))).status).toBe(404);
 });
 
-test('The nonce of a handshake is valid only at its own instance and with its secret key', async () => {
-  const [provider, other] = [await startForTest(), await startForTest()];
-  const { nonce } = await signedInBrowser(provider)();
-  expect((await errorOf(payload(other, nonce))).status).toBe(404);
-  expect((await errorOf(payload(provider, nonce, 'sk_test_another'))).status).toBe(401);
-  expect((await payload(provider, nonce)).directives).not.toEqual([]);
-});
-
 test('A production instance passes a handshake in a cookie, which the cookies of the handshake delete', async () => {
   const provider = await startForTest(PRODUCTION);
   const handshake = signedInBrowser(provider);

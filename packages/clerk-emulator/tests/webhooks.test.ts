@@ -144,18 +144,6 @@ test('An event that is created while no endpoint is set is delivered once an end
   expect(received).toHaveLength(1);
 });
 
-test('A redelivery has the same id and body, and an unknown event cannot be redelivered', async () => {
-  const { url, received } = await receiver();
-  const provider = await start(url);
-  const { id } = await provider.webhooks.settled(provider.webhooks.send('a.b', { n: 1 }).id);
-  provider.webhooks.redeliver(id);
-  const again = await provider.webhooks.settled(id);
-  expect(again.attempts).toHaveLength(2);
-  expect(received[0]?.headers['svix-id']).toBe(received[1]?.headers['svix-id']);
-  expect(received[0]?.body).toBe(received[1]?.body);
-  expect(() => provider.webhooks.redeliver('msg_unknown')).toThrow('msg_unknown');
-});
-
 test('An event that is redelivered during an attempt stays pending', async () => {
   const responses: ((response: Response) => void)[] = [];
   const server = await startHttpServer(() => new Promise<Response>((resolve) => responses.push(resolve)));
@@ -191,20 +179,12 @@ test('A failed redelivery does not change the status "delivered", and a redelive
   expect(again.status).toBe('delivered');
   expect([...statuses]).toEqual(['delivered']);
 
+  expect(() => provider.webhooks.redeliver('msg_unknown')).toThrow('msg_unknown');
+
   const failed = await provider.webhooks.settled(provider.webhooks.send('a.failed', {}).id);
   expect(failed.status).toBe('failed');
   expect(provider.webhooks.redeliver(failed.id).status).toBe('pending');
   expect((await provider.webhooks.settled(failed.id)).status).toBe('delivered');
-});
-
-test('The setting signatureBroken makes webhook signatures invalid until it is unset', async () => {
-  const { url, received } = await receiver();
-  const provider = await start(url);
-  provider.webhooks.configure({ signatureBroken: true });
-  await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);
-  provider.webhooks.configure({ signatureBroken: false });
-  await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);
-  expect(received.map((delivery) => verifies(oldSecret, delivery))).toEqual([false, true]);
 });
 
 test('The setting copies repeats a delivery with the same id', async () => {
