@@ -233,7 +233,8 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
 
 /** Routes requests to clerk-js, the authorization server, the Frontend API and, for all other paths, the Backend API. */
 function createApis(instance: Instance, backend: Routes, clerkJs: ClerkJs): Hono {
-  const app = new Hono();
+  // clerk-js ends some paths with a slash.
+  const app = new Hono({ strict: false });
   app.use(requireLoopbackHost);
   // clerk-js sends PATCH and DELETE as a POST with the parameter `_method`, because a POST does not need a CORS preflight.
   app.use(methodOverride({ app, query: '_method' }));

@@ -34,8 +34,8 @@ export type Routes<Request = ApiRequest, Result = ApiResponse> = Readonly<
 >;
 
 /** Returns the body of an error in Clerk's format. Clerk's components show the message beside the form field `parameter`. */
-export function errorBody({ code, message: long_message, parameter }: ApiError) {
-  const meta = parameter === undefined ? {} : { param_name: parameter };
+export function errorBody({ code, message: long_message, parameter, sessionId }: ApiError) {
+  const meta = { param_name: parameter, session_id: sessionId };
   const error = { code, message: SHORT_MESSAGES.get(code) ?? long_message, long_message, meta };
   return { errors: [error], clerk_trace_id: newId('trace') };
 }

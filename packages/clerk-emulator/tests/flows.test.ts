@@ -74,7 +74,7 @@ test('A second address signs in after its verification, and can be the primary o
   const browser = await enter();
   const second = 'second+clerk_test@example.com';
   const path = '/v1/me/email_addresses';
-  const id = (await browser.call('POST', path, { email_address: second })).response?.id ?? '';
+  const id = (await browser.call('POST', `${path}/`, { email_address: second })).response?.id ?? '';
   const other = await developmentBrowser(provider);
   expect((await other.signIn(second)).code).toBe('form_identifier_not_found');
   const primary = () => browser.call('PATCH', '/v1/me', { primary_email_address_id: id });
@@ -107,6 +107,9 @@ test('With multiSession, two users are signed in, and the one that was active la
   await browser.call('POST', `/v1/client/sessions/${browser.session?.id}/touch`);
   const { body } = await browser.call('GET', '/v1/client');
   expect(body).toMatchObject({ response: { last_active_session_id: browser.session?.id } });
+  const again = await browser.signIn(EMAIL, { password: PASSWORD });
+  expect(again).toMatchObject({ status: 400, code: 'identifier_already_signed_in' });
+  expect(again.body).toMatchObject({ errors: [{ meta: { session_id: browser.session?.id } }] });
   const other = await developmentBrowser(provider);
   expect((await other.signIn('grace', { password: PASSWORD })).response?.status).toBe('complete');
 });

@@ -3,7 +3,6 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { verifyToken } from '@clerk/backend';
 import { expect, test } from 'vitest';
-import { z } from 'zod';
 import type { Emulator } from '../src/emulator';
 import { BrowserResponse, developmentBrowser } from './helpers/development-browser';
 import { SECRET_KEY, startForTest } from './helpers/emulator';
@@ -181,11 +180,7 @@ test('A production instance identifies the browser by an HttpOnly cookie', async
   expect(client).toContain('HttpOnly');
   expect(cookies.filter((cookie) => /^__client_uat(_[\w-]{8})?=[1-9]/.test(cookie))).toHaveLength(2);
   const seen = await fetch(`${provider.url}/v1/client`, { headers: { cookie: client.split(';')[0] ?? '' } });
-  expect(
-    z
-      .object({ response: z.object({ sessions: z.array(z.unknown()).length(1) }) })
-      .safeParse(await seen.json()).success,
-  ).toBe(true);
+  expect(await seen.json()).toMatchObject({ response: { sessions: [{}] } });
 });
 
 test('A native app signs in, is still signed in after its restart, and deletes the user', async () => {
@@ -227,22 +222,15 @@ test('A native app signs in, is still signed in after its restart, and deletes t
   expect(provider.store.users.all()).toEqual([]);
 });
 
-test('After a restart with the same data file, browsers stay signed in and continue their sign-ups', async () => {
+test('After a restart with the same data file, browsers stay signed in', async () => {
   const dataFile = join(folder, 'provider.json');
   const before = await startForTest({ dataFile });
   const { browser, sessionId } = await signedInBrowser(before, 'kept@example.com');
-  const other = await developmentBrowser(before);
-  const begun = await other.signUp('b+clerk_test@example.com', password);
-  const path = `/v1/client/sign_ups/${begun.response?.id}`;
-  await other.call('POST', `${path}/prepare_verification`, { strategy: 'email_code' });
   await before.stop();
 
   const after = await startForTest({ dataFile });
   const kept = await developmentBrowser(after, browser.token);
   expect((await kept.call('POST', `/v1/client/sessions/${sessionId}/touch`)).status).toBe(200);
-  const goneOn = await developmentBrowser(after, other.token);
-  const done = await goneOn.call('POST', `${path}/attempt_verification`, { code: '424242' });
-  expect(done.response?.status).toBe('complete');
 });
 
 test('A Frontend API request for a feature that the emulator lacks gets an error that names the operation', async () => {

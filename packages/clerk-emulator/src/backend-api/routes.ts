@@ -1,24 +1,30 @@
 import { Hono } from 'hono';
-import { type ApiRequest, type Routes, serve, wrapHandlers } from '../http';
-import { ApiError } from '../instance/error';
+import { z } from 'zod';
+import { type ApiRequest, parse, type Routes, serve, wrapHandlers } from '../http';
+import { ApiError, requireFound } from '../instance/error';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { jwks } from '../instance/tokens';
 import { emailAddressRoutes } from './email-addresses';
-import { handshakeRoutes } from './handshakes';
 import { organizationRoutes } from './organizations';
 import { sessionRoutes } from './sessions';
 import { ticketRoutes } from './tickets';
 import { userRoutes } from './users';
 
+const PayloadQuery = z.object({ nonce: z.string().min(1) });
+
 /** Returns the operations of the Backend API. */
 export function backendRoutes(instance: Instance): Routes {
   const routes: Routes<ApiRequest, unknown> = {
     'GET /v1/jwks': () => jwks(instance.signingKey),
+    // The application's server exchanges the nonce of a handshake for cookies, which it sets in the browser.
+    'GET /v1/clients/handshake_payload': ({ url }) => {
+      const { nonce } = parse(PayloadQuery, Object.fromEntries(url.searchParams));
+      return { directives: requireFound(instance.handshakes.take(nonce), 'The handshake') };
+    },
     ...userRoutes(instance),
     ...emailAddressRoutes(instance),
     ...sessionRoutes(instance),
     ...organizationRoutes(instance),
-    ...handshakeRoutes(instance),
     ...ticketRoutes(instance),
   };
   return wrapHandlers(routes, (handler) => (request: ApiRequest) => ({ body: handler(request) }));

@@ -6,7 +6,6 @@ import { ApiError, requireFound } from '../instance/error';
 import { isVerified } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
-import { emailAddressResources } from '../instance/resources';
 import { type BrowserRequest, requireSignedIn } from './browser';
 
 const NewAddress = z.object({ email_address: EmailAddress });
@@ -51,9 +50,4 @@ export function emailAddressRoutes(instance: Instance): Routes<BrowserRequest, u
       throw new ApiError(400, 'last_identification_deletion_failed', message);
     },
   };
-}
-
-/** Returns the email addresses of the signed-in user. */
-export function ownAddresses(instance: Instance, request: BrowserRequest): Record<string, unknown>[] {
-  return emailAddressResources(requireSignedIn(instance, request).user);
 }

@@ -1,20 +1,13 @@
 import { z } from 'zod';
 import { parse, type Routes } from '../http';
-import {
-  acceptPassword,
-  activeSessions,
-  deleteUser,
-  endSession,
-  endSessionsOf,
-  updateUser,
-} from '../instance/accounts';
+import { acceptPassword, deleteUser, endSession, endSessionsOf, updateUser } from '../instance/accounts';
 import type { User } from '../instance/data';
 import { ApiError, notFound } from '../instance/error';
 import { withPrimary } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import { mergeMetadata } from '../instance/metadata';
 import { requirePassword } from '../instance/passwords';
-import { deviceResource, publicUserResource } from '../instance/resources';
+import { publicUserResource } from '../instance/resources';
 import { type BrowserRequest, requireSignedIn } from './browser';
 import { browserMemberships, currentSession } from './session';
 import { UnsafeMetadata } from './sign-up';
@@ -82,9 +75,4 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
       return currentSession(instance, ended, request.browser);
     },
   };
-}
-
-/** Returns the active sessions of the signed-in user, in the format of the list of devices on the account page. */
-export function activeDevices(instance: Instance, request: BrowserRequest): Record<string, unknown>[] {
-  return activeSessions(instance, requireSignedIn(instance, request).user.id).map(deviceResource);
 }

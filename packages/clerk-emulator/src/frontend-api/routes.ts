@@ -9,15 +9,22 @@ import {
   serve,
   wrapHandlers,
 } from '../http';
-import { issueToken } from '../instance/accounts';
+import { activeSessions, issueToken } from '../instance/accounts';
 import { ApiError, notEmulated } from '../instance/error';
 import type { Instance } from '../instance/instance';
+import { deviceResource, emailAddressResources } from '../instance/resources';
 import { jwks } from '../instance/tokens';
-import { type BrowserRequest, browserState, recognizeBrowser, requireOwnSession } from './browser';
-import { emailAddressRoutes, ownAddresses } from './email-addresses';
+import {
+  type BrowserRequest,
+  browserState,
+  recognizeBrowser,
+  requireOwnSession,
+  requireSignedIn,
+} from './browser';
+import { emailAddressRoutes } from './email-addresses';
 import { environment } from './environment';
 import { handshake } from './handshake';
-import { activeDevices, meRoutes } from './me';
+import { meRoutes } from './me';
 import { consent, consentInfo } from './oauth-consent';
 import { organizationRoutes } from './organizations';
 import { reverificationRoutes } from './reverification';
@@ -62,8 +69,12 @@ export function frontendApi(instance: Instance): Hono {
     },
     'GET /v1/me/oauth/consent/:id': (request) => ({ body: consentInfo(instance, request) }),
     'POST /v1/me/oauth/consent/:id': (request) => consent(instance, request),
-    'GET /v1/me/sessions/active': (request) => ({ body: activeDevices(instance, request) }),
-    'GET /v1/me/email_addresses': (request) => ({ body: ownAddresses(instance, request) }),
+    'GET /v1/me/sessions/active': (request) => ({
+      body: activeSessions(instance, requireSignedIn(instance, request).user.id).map(deviceResource),
+    }),
+    'GET /v1/me/email_addresses': (request) => ({
+      body: emailAddressResources(requireSignedIn(instance, request).user),
+    }),
     // The SDK reads the new state of the client from the response to each change.
     ...wrapHandlers(resources, (handler) => (request: BrowserRequest) => {
       const response = handler(request);

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { parse, type Routes, wrapHandlers } from '../http';
 import {
   acceptPassword,
+  activeSessions,
   changeClient,
   createSession,
   endSessionsOf,
@@ -51,6 +52,7 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
       requireSignedOut(instance, client);
       if (input.strategy === 'ticket') return acceptTicket(instance, client, input.ticket ?? '');
       const user = requireUserByIdentifier(instance, input.identifier);
+      requireOtherUser(instance, client, user);
       const begun = begin(instance, client, user, input.identifier);
       if (user === undefined) return begun;
       if (input.password !== undefined) return enterPassword(instance, begun, user, input.password);
@@ -98,6 +100,14 @@ function requireUserByIdentifier(instance: Instance, identifier: string | undefi
   const user = userByIdentifier(instance, identifier);
   if (user) return user;
   throw new ApiError(422, 'form_identifier_not_found', "Couldn't find your account.", 'identifier');
+}
+
+/** Throws a 400 with the id of the session if the user is signed in on the client, which may have several sessions. */
+function requireOtherUser(instance: Instance, client: Client, user: User | undefined): void {
+  const session = activeSessions(instance, client.id).find(({ userId }) => userId === user?.id);
+  if (session === undefined) return;
+  const message = "You're already signed in.";
+  throw new ApiError(400, 'identifier_already_signed_in', message, undefined, session.id);
 }
 
 /** Signs in the user of a sign-in token. With a ticket, no factor is necessary. */

@@ -12,32 +12,22 @@ export interface ManualClock extends Clock {
 /** Returns a clock that starts at the current time and moves only when it is advanced. */
 export function manualClock(): ManualClock {
   let time = Date.now();
-  return timers(
-    () => time,
-    (at) => {
-      time = at;
-    },
-  );
-}
-
-/** Returns a manual clock that uses the caller's source of time. `now` returns the current time, and `moveTo` sets it. */
-export function timers(now: () => number, moveTo: (at: number) => void): ManualClock {
   const pending = new Map<() => void, number>();
   return {
-    now,
+    now: () => time,
     after(milliseconds, callback) {
-      pending.set(callback, now() + milliseconds);
+      pending.set(callback, time + milliseconds);
       return () => pending.delete(callback);
     },
     advance(atLeast = 0) {
-      const start = now();
+      const start = time;
       const [next] = [...pending]
         .filter(([, at]) => at - start >= atLeast)
         .sort(([, one], [, other]) => one - other);
       if (next === undefined) throw new Error(`No timer is set for ${atLeast} ms from now or later.`);
       const [callback, at] = next;
       pending.delete(callback);
-      moveTo(at);
+      time = at;
       callback();
       return at - start;
     },
