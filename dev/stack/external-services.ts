@@ -25,7 +25,7 @@ export async function requireStore(url: string, token = ''): Promise<void> {
   }).catch((error: unknown) => {
     // Reports only the error code, because the message may contain the URL or the token.
     const cause = error instanceof Error ? error.cause : undefined;
-    throw unusableError('KV_REST_API_URL', url, cause && errorCode(cause));
+    throw unusableError('KV_REST_API_URL', url, cause === undefined ? cause : errorCode(cause));
   });
   await response.body?.cancel();
   const { status } = response;
