@@ -65,8 +65,11 @@ async function run({ command, isNice = false }: Step): Promise<boolean> {
   const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
   const child = spawn(line, { shell: true, stdio: 'inherit', env });
   if (isNice && child.pid) os.setPriority(child.pid, 10);
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
-  return new Promise((resolve) => child.once('close', (code) => resolve(code === 0)));
+  const stop = (signal: NodeJS.Signals) => child.kill(signal);
+  process.on('SIGINT', stop).on('SIGTERM', stop);
+  const code = await new Promise((resolve) => child.once('close', resolve));
+  process.off('SIGINT', stop).off('SIGTERM', stop);
+  return code === 0;
 }
 
 async function runRow(row: readonly Step[]): Promise<readonly string[]> {
