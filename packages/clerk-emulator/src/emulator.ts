@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Hono } from 'hono';
 import { cors } from 'hono/cors';
 import { methodOverride } from 'hono/method-override';
+import { getPath } from 'hono/utils/url';
 import { backendApi, backendRoutes } from './backend-api/routes';
 import { type ClerkJs, DEFAULT_CLERK_JS_FOLDER, serveClerkJs } from './clerk-js';
 import { startConsole } from './console/server';
@@ -234,7 +235,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
 /** Routes requests to clerk-js, the authorization server, the Frontend API and, for all other paths, the Backend API. */
 function createApis(instance: Instance, backend: Routes, clerkJs: ClerkJs): Hono {
   // clerk-js ends some paths with a slash.
-  const app = new Hono({ strict: false });
+  const app = new Hono({ getPath: (request) => getPath(request).replace(/(?<=[^/])\/$/, '') });
   app.use(requireLoopbackHost);
   // clerk-js sends PATCH and DELETE as a POST with the parameter `_method`, because a POST does not need a CORS preflight.
   app.use(methodOverride({ app, query: '_method' }));
