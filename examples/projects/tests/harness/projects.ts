@@ -9,6 +9,7 @@ const PRIVILEGES = `
   GRANT SELECT, INSERT ON users, tenants TO $role;
   GRANT SELECT ON previous_tenant_ids TO $role;
   GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects, pending_tenant_deletions TO $role;
+  GRANT INSERT ON link_changes TO $role;
   GRANT SELECT, INSERT, UPDATE, DELETE ON projects, project_members, project_notes TO $role`;
 
 /**
