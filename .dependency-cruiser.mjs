@@ -47,10 +47,10 @@ export default {
       to: { path: '^(app|events|commands|middleware|instrumentation)' },
     },
     {
-      name: 'local-stack-imports-only-migrations-and-errors',
+      name: 'local-stack-imports-only-what-it-shares',
       severity: 'error',
       from: { path: '^dev/' },
-      to: { path: '^(app|lib|tests)/', pathNot: '^lib/(storage/migrations|base/errors)' },
+      to: { path: '^(app|lib|tests)/', pathNot: '^lib/(storage/migrations|base/errors|next/program)' },
     },
     {
       name: 'the-emulator-imports-nothing-of-the-project',

@@ -1,13 +1,11 @@
-import { createRequire } from 'node:module';
 import getPort, { portNumbers } from 'get-port';
+import { NEXT_PROGRAM } from '../../lib/next/program';
 import { responds, type StartedProcess, startProcess } from '../system/start-process';
 import { type Dependency, startDatabase, startIdpEmulator, startKv } from './dependencies';
 import { projectFolder, type Settings } from './settings';
 import { claimFolder } from './stack-file';
 
 const FIRST_PORT = 3000;
-/** Path of the command-line program of Next.js. */
-const NEXT = createRequire(import.meta.url).resolve('next/dist/bin/next');
 
 /** Option of Next.js. With this option, Node.js 22.18 and later load next.config.ts without a compiler. */
 const STRIP_TYPES = '--experimental-next-config-strip-types';
@@ -68,13 +66,15 @@ export async function runStack({ mode, args, settings, stops, signal }: StackOpt
   };
 
   if (mode === 'preview') {
-    for (const step of [[NEXT, 'build', STRIP_TYPES], ['commands/build-server.mjs']]) {
+    for (const step of [[NEXT_PROGRAM, 'build', STRIP_TYPES], ['commands/build-server.mjs']]) {
       const status = await Promise.race([run(...step).exited, rejectOnAbort(signal)]);
       if (status !== 0) throw new Error(`The build failed with exit code ${status}.`);
     }
   }
   const program =
-    mode === 'dev' ? [NEXT, 'dev', STRIP_TYPES] : [`${process.env['NEXT_DIST_DIR'] ?? '.next'}/server.mjs`];
+    mode === 'dev'
+      ? [NEXT_PROGRAM, 'dev', STRIP_TYPES]
+      : [`${process.env['NEXT_DIST_DIR'] ?? '.next'}/server.mjs`];
   const next = run(...program, '-H', 'localhost', ...args, '-p', String(port));
   // Requests an API route, because Next.js compiles a route on its first request, and a page takes longer to compile.
   const isUp = next.ready(() => responds(`${app}/health/alive`), 120_000);

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import nextEnv from '@next/env';
 import { z } from 'zod';
+import { reloadEnvInChildren } from '../../lib/next/program';
 
 /** Root folder of the project. */
 export const projectFolder = fileURLToPath(new URL('../..', import.meta.url));
@@ -58,7 +59,7 @@ export function prepareEnvironment(mode: 'dev' | 'preview'): void {
   Object.assign(process.env, { NO_PROXY: exempt, no_proxy: exempt });
   Object.assign(process.env, { NODE_ENV: mode === 'dev' ? 'development' : 'production' });
   nextEnv.loadEnvConfig(projectFolder, mode === 'dev');
-  delete process.env['__NEXT_PROCESSED_ENV']; // otherwise Next.js would skip the files and not print their names
+  reloadEnvInChildren();
 }
 
 /**

@@ -92,8 +92,8 @@ test('The SDK has these names of headers, cookies and parameters', () => {
   ]);
 });
 
-test('Only lib/next, server.ts and the local stack name what Next.js does not document', () => {
-  const files = ['app', 'commands', 'events', 'lib'].flatMap((folder) =>
+test('Only lib/next and server.ts name what Next.js does not document', () => {
+  const files = ['app', 'commands', 'dev', 'events', 'lib'].flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((file) => `${folder}/${file}`),
   );
   const named = [...files, 'middleware.ts', 'next.config.ts', 'instrumentation.ts']
