@@ -146,7 +146,7 @@ export default {
       to: { path: '^lib/generated/' },
     },
     only('only-lib-storage-imports-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/storage/']),
-    only('only-lib-telemetry-imports-opentelemetry', ['@opentelemetry', '@vercel/otel'], ['^lib/telemetry/']),
+    only('only-lib-telemetry-imports-opentelemetry', ['@opentelemetry'], ['^lib/telemetry/']),
     only('only-the-webhook-and-the-doctor-import-svix', ['svix'], ['^lib/webhook', '^lib/doctor/deployed']),
   ],
   options: {

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { describeError } from '../base/errors';
 import { log } from '../base/log';
-import { telemetry } from '../telemetry/current';
+import { telemetry, withRequestSpan } from '../telemetry/current';
 import type { HandledRequest, RequestLogFields } from '../telemetry/port';
 
 const SAFE_REQUEST_ID = /^[A-Za-z0-9_.:-]{1,64}$/;
@@ -47,11 +47,13 @@ export async function logUserLookup<T>(headers: Pick<Headers, 'get'>, work: () =
   if (currentFields.getStore()) return work();
   const startedAt = performance.now();
   const fields: RequestLogFields = {};
-  try {
-    return await withLogFields(fields, work);
-  } finally {
-    telemetry()?.recordPageUser(fields);
-    const requestId = requestIdOf(headers.get('x-request-id'));
-    log.info({ requestId, ms: Math.round(performance.now() - startedAt), ...fields }, 'user');
-  }
+  return withRequestSpan(headers, async () => {
+    try {
+      return await withLogFields(fields, work);
+    } finally {
+      telemetry()?.recordPageUser(fields);
+      const requestId = requestIdOf(headers.get('x-request-id'));
+      log.info({ requestId, ms: Math.round(performance.now() - startedAt), ...fields }, 'user');
+    }
+  });
 }

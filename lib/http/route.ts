@@ -1,5 +1,6 @@
 import type { NextRequest } from 'next/server';
 import { logRequest, requestIdOf, withLogFields } from '#lib/http/request-log';
+import { withRequestSpan } from '../telemetry/current';
 import type { RequestLogFields } from '../telemetry/port';
 import { HttpError } from './error';
 
@@ -55,7 +56,7 @@ export function route<C extends RouteContext>(
   handler: RouteHandler<C>,
   { quiet = false, name }: { readonly quiet?: boolean; readonly name?: string } = {},
 ): RouteHandler<C> {
-  return async (request, context) => {
+  const handle = async (request: NextRequest, context: C) => {
     const startedAt = performance.now();
     const fields: RequestLogFields = {};
     let failure: unknown;
@@ -86,4 +87,5 @@ export function route<C extends RouteContext>(
     });
     return response;
   };
+  return (request, context) => withRequestSpan(request.headers, () => handle(request, context));
 }

@@ -11,6 +11,10 @@ export function enableTelemetry(enabled: Telemetry): void {
   state.current = enabled;
 }
 
+/** Runs the handling of a request in its span. If telemetry is disabled, runs `work` without a span. */
+export const withRequestSpan = <T>(headers: Pick<Headers, 'get'>, work: () => Promise<T>): Promise<T> =>
+  state.current ? state.current.withRequest(headers, work) : work();
+
 /** Runs `work` in a span that records the outcome. If telemetry is disabled, runs `work` without a span. */
 export function withSpan<S extends keyof SpanOutcomes, T>(
   name: S,

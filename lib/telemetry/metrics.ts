@@ -58,16 +58,19 @@ export function instruments(meter: Meter) {
       const attributes = { 'identity_link.cache.operation': operation, 'identity_link.outcome': outcome };
       cache.record(milliseconds, attributes);
     },
-    recordRequest({ method, route, status, ms, fields }: HandledRequest): void {
-      requests.record(ms / 1_000, {
+    /** Returns the attributes of the request. */
+    recordRequest({ method, route, status, ms, fields }: HandledRequest) {
+      const attributes = {
         'http.request.method': METHOD.test(method) ? method : '_OTHER',
         'http.route': route,
         'http.response.status_code': status,
-      });
+      };
+      requests.record(ms / 1_000, attributes);
       const isWebhook = route === WEBHOOKS;
       addRegistration('request', fields.caller);
       addRegistration(isWebhook ? 'webhook' : 'register', fields.registered);
       if (isWebhook) webhooks.add(1, { 'identity_link.outcome': resultOf(status) });
+      return attributes;
     },
     recordPageUser: ({ caller }: RequestLogFields): void => addRegistration('request', caller),
     addOpenBreakers: (change: 1 | -1): void => breakers.add(change),

@@ -46,6 +46,9 @@ export interface Telemetry {
     work: () => Promise<T>,
     outcomeOf: (result: T) => SpanOutcomes[S],
   ): Promise<T>;
+  /** Runs the handling of a request in a span, as a part of the client's trace. The span ends with the work. */
+  withRequest<T>(headers: Pick<Headers, 'get'>, work: () => Promise<T>): Promise<T>;
+  /** Records a request, also as the name and the attributes of its span. */
   recordRequest(request: HandledRequest): void;
   /** Records the registration that a page or a server action caused, if there was one. */
   recordPageUser(fields: RequestLogFields): void;

@@ -1,82 +1,103 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
-import { diag, metrics, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
+import { setImmediate } from 'node:timers/promises';
+import {
+  diag,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api';
+import { parseTraceParent } from '@opentelemetry/core';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
-import { PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
-import { BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import {
+  defaultResource,
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+} from '@opentelemetry/resources';
+import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
+import { AlwaysOffSampler, BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { waitUntil } from '@vercel/functions';
-import { registerOTel } from '@vercel/otel';
 import { rateLimitedWarning } from '../base/log';
 import { withTimeout } from '../base/timeout';
 import { instruments } from './metrics';
 import type { Telemetry } from './port';
 import type { TelemetrySettings } from './settings';
-import { redactingExporter, registerRoute, SCOPE } from './spans';
 
+/** The default service name, and the instrumentation scope of spans and metrics. */
+const SCOPE = 'identity-link';
 /** Maximum delay that a flush adds before a Vercel function is suspended or a process exits. */
 const FLUSH_MS = 1_500;
+
+const ignore = () => undefined;
 
 /** Logs failed exports at most once a minute. Omits the message, which may contain a URL or a header. */
 function warnOfFailedExports(): void {
   const warn = rateLimitedWarning('telemetry could not be sent');
-  const ignore = () => undefined;
   diag.setLogger({ error: () => warn(), warn: ignore, info: ignore, debug: ignore, verbose: ignore });
 }
 
-/** Resolves when `work` settles, or after FLUSH_MS. */
-const withFlushTimeout = (work: Promise<unknown>): Promise<void> =>
-  withTimeout(FLUSH_MS, work).then(
-    () => undefined,
-    () => undefined,
-  );
+/** Describes this process. The standard variables have precedence. */
+const describeProcess = (env: NodeJS.ProcessEnv) =>
+  defaultResource()
+    .merge(
+      resourceFromAttributes({
+        'service.name': SCOPE,
+        'service.instance.id': randomUUID(),
+        'cloud.provider': env['VERCEL_ENV'] && 'vercel',
+        'cloud.region': env['VERCEL_REGION'],
+        'deployment.environment.name': env['VERCEL_ENV'],
+        'deployment.id': env['VERCEL_DEPLOYMENT_ID'],
+        'vcs.ref.head.revision': env['VERCEL_GIT_COMMIT_SHA'],
+      }),
+    )
+    .merge(detectResources({ detectors: [envDetector] }));
 
-/** Starts OpenTelemetry for the signals that the settings enable. lib/telemetry/spans.ts redacts the spans. */
+/**
+ * Starts OpenTelemetry for the signals that the settings enable. Sets no global provider, so Next.js and other libraries record
+ * no spans: their names and attributes contain URLs, headers and messages.
+ */
 export function startTelemetry(settings: TelemetrySettings): Telemetry {
-  // Any value of this variable, even `false`, disables @vercel/otel. lib/telemetry/settings.ts has already read the value.
-  delete process.env['OTEL_SDK_DISABLED'];
-  const runsOnVercel = process.env['VERCEL'] !== undefined;
   warnOfFailedExports();
-  // The exporters read their endpoints and headers from the standard variables.
-  const processor = settings.traces
-    ? new BatchSpanProcessor(redactingExporter(new OTLPTraceExporter()))
-    : undefined;
+  const resource = describeProcess(process.env);
+  // The exporters and the sampler read their settings from the standard variables.
+  const processor = settings.traces ? new BatchSpanProcessor(new OTLPTraceExporter()) : undefined;
   const reader = settings.metrics
     ? new PeriodicExportingMetricReader({
         exporter: new OTLPMetricExporter(),
         exportIntervalMillis: Number(process.env['OTEL_METRIC_EXPORT_INTERVAL']) || 60_000,
       })
     : undefined;
-  registerOTel({
-    serviceName: SCOPE,
-    // @vercel/otel reports Vercel as the platform everywhere. The two undefined attributes prevent this outside Vercel.
-    attributes: {
-      'service.instance.id': randomUUID(),
-      ...(runsOnVercel ? {} : { 'cloud.provider': undefined, 'vercel.runtime': undefined }),
-    },
-    spanProcessors: processor ? [processor] : [],
-    ...(processor ? {} : { traceSampler: 'always_off' }),
-    ...(reader ? { metricReaders: [reader] } : {}),
-    // By default, @vercel/otel replaces `fetch` and adds the ids of traces to calls of other services.
-    instrumentations: [],
-  });
-  const tracer = trace.getTracer(SCOPE);
-  const recorder = instruments(metrics.getMeter(SCOPE));
-  /**
-   * Exports the metrics before Vercel suspends the function, because the timer of the reader then stops. For spans,
-   * @vercel/otel does the same. Calls of `forceFlush` during an export share one later export.
-   */
+  const tracer = new BasicTracerProvider(
+    processor ? { resource, spanProcessors: [processor] } : { sampler: new AlwaysOffSampler() },
+  ).getTracer(SCOPE);
+  const recorder = instruments(
+    new MeterProvider({ resource, readers: reader ? [reader] : [] }).getMeter(SCOPE),
+  );
+  const current = new AsyncLocalStorage<Span>();
+  const flush = () =>
+    withTimeout(FLUSH_MS, Promise.all([processor?.forceFlush(), reader?.forceFlush()])).then(ignore, ignore);
+  /** Exports before Vercel suspends the function, because timers then stop. Concurrent calls share an export. */
   const exportWhileAwake = () => {
-    if (runsOnVercel && reader) waitUntil(withFlushTimeout(reader.forceFlush()));
+    // The span of the request ends after this call.
+    if (process.env['VERCEL'] !== undefined) waitUntil(setImmediate().then(flush));
   };
 
   return {
-    withSpan: (name, work, outcomeOf) =>
-      tracer.startActiveSpan(name, async (span) => {
-        const started = performance.now();
-        const end = (outcome: string) => {
-          recorder.recordSpan(name, outcome, performance.now() - started);
-          span.setAttribute('identity_link.outcome', outcome).end();
-        };
+    withSpan(name, work, outcomeOf) {
+      const parent = current.getStore();
+      const context = parent ? trace.setSpan(ROOT_CONTEXT, parent) : ROOT_CONTEXT;
+      const span = tracer.startSpan(name, {}, context);
+      const started = performance.now();
+      const end = (outcome: string) => {
+        recorder.recordSpan(name, outcome, performance.now() - started);
+        span.setAttribute('identity_link.outcome', outcome).end();
+      };
+      return current.run(span, async () => {
         try {
           const result = await work();
           end(outcomeOf(result));
@@ -86,23 +107,40 @@ export function startTelemetry(settings: TelemetrySettings): Telemetry {
           end('failed');
           throw error;
         }
-      }),
+      });
+    },
+    async withRequest(headers, work) {
+      // Omits the trace state of the client, which may contain personal data.
+      const caller = parseTraceParent(headers.get('traceparent') ?? '');
+      const context = caller
+        ? trace.setSpanContext(ROOT_CONTEXT, { ...caller, isRemote: true })
+        : ROOT_CONTEXT;
+      const span = tracer.startSpan('request', { kind: SpanKind.SERVER }, context);
+      try {
+        return await current.run(span, work);
+      } finally {
+        span.end();
+      }
+    },
     recordRequest(request) {
-      recorder.recordRequest(request);
-      registerRoute(request.route);
+      const attributes = recorder.recordRequest(request);
+      const span = current.getStore()?.setAttributes(attributes);
+      span?.updateName(`${attributes['http.request.method']} ${request.route}`);
+      if (request.status >= 500) span?.setStatus({ code: SpanStatusCode.ERROR });
       exportWhileAwake();
     },
     recordPageUser(fields) {
       recorder.recordPageUser(fields);
+      current.getStore()?.updateName('user');
       exportWhileAwake();
     },
     breakerOpened: () => recorder.addOpenBreakers(1),
     breakerClosed: () => recorder.addOpenBreakers(-1),
     spanIds() {
-      const span = trace.getActiveSpan()?.spanContext();
+      const span = current.getStore()?.spanContext();
       if (!span || !(span.traceFlags & TraceFlags.SAMPLED)) return undefined;
       return { trace_id: span.traceId, span_id: span.spanId };
     },
-    flush: () => withFlushTimeout(Promise.all([processor?.forceFlush(), reader?.forceFlush()])),
+    flush,
   };
 }

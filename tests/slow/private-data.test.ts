@@ -182,12 +182,13 @@ describe('After three rounds of hostile traffic (with all dependencies, without 
     msg: z.literal('request'),
   });
 
-  test('The log line of a request has only known fields, and its level is error exactly if the status is at least 500', () => {
+  test('The log line of a request has only known fields, the ids of its span if it reached a route, and the level error exactly if the status is at least 500', () => {
     const lines = service.linesWith('"msg":"request"').map((line) => Line.parse(JSON.parse(line)));
     expect(lines.length).toBeGreaterThan(60);
     const statuses = new Set(lines.map(({ status }) => status));
     for (const status of [200, 400, 401, 404, 413, 500]) expect(statuses).toContain(status);
     expect(lines.filter(({ status, level }) => (level === 'error') !== status >= 500)).toEqual([]);
+    expect(lines.filter(({ route, span_id }) => (route === 'none') !== (span_id === undefined))).toEqual([]);
   });
 
   test('The exported spans and metrics contain no secret, token, email address, body, path, id or header', async () => {

@@ -69,7 +69,7 @@ test.each(['hang', 'fail', 'stop'] as const)(
 );
 
 test('The service starts if OpenTelemetry cannot be started, and logs the problem', async () => {
-  const running = await startProcess({ OTEL_PROPAGATORS: 'carrier-pigeon' });
+  const running = await startProcess({ OTEL_METRIC_EXPORT_INTERVAL: '-1' });
   expect(await me(running.url, token)).toMatchObject({ status: 200 });
   expect(running.output()).toContain('telemetry could not be started');
 });

@@ -110,8 +110,8 @@ test('The header `server-timing` and the log contain the outcomes of the cache l
 
 test('Telemetry gets the method, route, status, duration and log fields of a request', async () => {
   const recordRequest = vi.fn();
-  const telemetry = { withSpan: (_name: string, work: () => unknown) => work(), recordRequest };
-  enableTelemetry(Object.create(telemetry));
+  const withRequest = (_headers: Headers, work: () => Promise<unknown>) => work();
+  enableTelemetry(Object.create({ withRequest, recordRequest }));
   const handler = route(() => {
     addLogFields({ cache: 'hit' });
     return json({}, 404);

@@ -1,4 +1,4 @@
-import { context, createTraceState, diag, metrics, propagation, TraceFlags, trace } from '@opentelemetry/api';
+import { diag, trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { log } from '#lib/base/log';
 import type { SpanOutcomes, Telemetry } from '#lib/telemetry/port';
@@ -24,7 +24,7 @@ beforeEach(async () => {
   warn = vi.spyOn(log, 'warn').mockReturnValue();
 });
 afterEach(() => {
-  for (const api of [trace, metrics, context, propagation, diag]) api.disable();
+  diag.disable();
   vi.useRealTimers();
   vi.unstubAllEnvs();
   vi.restoreAllMocks();
@@ -81,41 +81,53 @@ test('The span of work that rejects has the outcome failed and the status ERROR,
   ]);
 });
 
-const handled = { 'next.span_type': 'BaseServer.handleRequest' };
-const texts: [attributes: Record<string, string | number | boolean>, name: string, exported: object][] = [
-  [
-    { ...handled, 'http.method': 'GET', 'http.route': '/recorded/v1/[id]', 'http.status_code': 200 },
-    'GET /recorded/v1/[id]',
-    { ...handled, 'http.method': 'GET', 'http.route': '/recorded/v1/[id]', 'http.status_code': 200 },
-  ],
-  [{ 'http.route': '/recorded/v1/alice', 'http.target': '/users?q=alice', alice: 7 }, 'next.js', {}],
-  [{ ...handled, 'http.method': 'ALICE' }, '', handled],
-  [{ 'next.span_type': 'alice@example.com', 'http.status_code': 'alice' }, 'next.js', {}],
-  [{ 'error.type': 'TypeError' }, 'next.js', { 'error.type': 'TypeError' }],
-  [{ 'error.type': 'no user alice' }, 'next.js', {}],
-  [{ 'next.bubble': true, 'http.status_code': 200 }, 'next.js', {}],
-];
+const TRACE = 'a'.repeat(32);
+const handle = (telemetry: Telemetry, headers: HeadersInit, recorded = {}) =>
+  telemetry.withRequest(new Headers(headers), async () => {
+    await guard(telemetry);
+    telemetry.recordRequest({ ...request, ...recorded });
+    return telemetry.spanIds();
+  });
 
-test.each(texts)(
-  'A span of Next.js is exported only with allowed names and attributes, and without events, messages and trace state: %j',
-  async (attributes, name, exported) => {
-    const telemetry = start();
-    telemetry.recordRequest({ ...request, route: '/recorded/v1/[id]' });
-    const parent = trace.setSpanContext(context.active(), {
-      traceId: 'a'.repeat(32),
-      spanId: 'b'.repeat(16),
-      traceFlags: TraceFlags.SAMPLED,
-      traceState: createTraceState('user=alice'),
-    });
-    const started = trace.getTracer('next.js').startSpan('GET /users/alice', { attributes }, parent);
-    started.addEvent('alice').recordException(new Error('message of alice'));
-    started.setStatus({ code: 2, message: 'message of alice' }).end();
-    await telemetry.flush();
-    expect(receiver.spans()).toMatchObject([{ name, status: { code: 2 }, parentSpanId: 'b'.repeat(16) }]);
-    expect(receiver.spans()[0]?.attributes).toStrictEqual(exported);
-    expect(receiver.received()).not.toMatch(/alice/i);
-  },
-);
+test('A request is one span in the trace of its client, with the name of its route and without the trace state, and the spans of the service are its children', async () => {
+  const telemetry = start();
+  const traceparent = `00-${TRACE}-${'b'.repeat(16)}-01`;
+  const ids = await handle(telemetry, { traceparent, tracestate: 'user=alice', baggage: 'user=alice' });
+  await telemetry.flush();
+  const [child, parent] = receiver.spans();
+  expect(parent).toMatchObject({
+    name: 'GET /users/v1/me',
+    traceId: TRACE,
+    parentSpanId: 'b'.repeat(16),
+    attributes: {
+      'http.request.method': 'GET',
+      'http.route': '/users/v1/me',
+      'http.response.status_code': 200,
+    },
+    status: { code: 0 },
+  });
+  expect(child).toMatchObject({ name: 'guard', traceId: TRACE, parentSpanId: parent?.spanId });
+  expect(ids).toEqual({ trace_id: TRACE, span_id: parent?.spanId });
+  expect(receiver.received()).not.toContain('alice');
+});
+
+test('The span of a failed request has the status ERROR, and an unknown method and an invalid trace header are not exported', async () => {
+  const telemetry = start();
+  await handle(telemetry, { traceparent: 'alice' }, { method: 'ALICE', status: 500 });
+  await telemetry.flush();
+  expect(receiver.spans()[1]).toMatchObject({ name: '_OTHER /users/v1/me', status: { code: 2 } });
+  expect(receiver.received()).not.toMatch(/alice/i);
+});
+
+test('The lookup of the user of a page is a span, and the spans of other libraries are not exported', async () => {
+  const telemetry = start();
+  await telemetry.withRequest(new Headers(), async () => {
+    trace.getTracer('next.js').startSpan('GET /users/alice').end();
+    telemetry.recordPageUser({ caller: 'created' });
+  });
+  await telemetry.flush();
+  expect(receiver.spans()).toMatchObject([{ name: 'user', attributes: {} }]);
+});
 
 test('The recorded requests, cache calls, registrations and webhooks are exported as metrics', async () => {
   const telemetry = start();
@@ -177,8 +189,17 @@ test.each([
 );
 
 test.each([
-  [{ OTEL_SDK_DISABLED: 'false' }, { 'service.name': 'identity-link' }, ['cloud.provider', 'vercel.runtime']],
-  [{ OTEL_SERVICE_NAME: 'links', VERCEL: '1' }, { 'service.name': 'links', 'cloud.provider': 'vercel' }, []],
+  [{ OTEL_SDK_DISABLED: 'false' }, { 'service.name': 'identity-link' }, ['cloud.provider']],
+  [
+    { OTEL_SERVICE_NAME: 'links', OTEL_RESOURCE_ATTRIBUTES: 'team=users', VERCEL_ENV: 'preview' },
+    {
+      'service.name': 'links',
+      team: 'users',
+      'cloud.provider': 'vercel',
+      'deployment.environment.name': 'preview',
+    },
+    [],
+  ],
 ])(
   'With the variables %j, the telemetry resource has the attributes %j and not %j',
   async (variables, attributes, absent) => {
