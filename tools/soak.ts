@@ -1,15 +1,21 @@
+import { readFileSync, rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { startPostgres } from '../dev/postgres/server';
 import { endProcess } from '../dev/system/processes';
+import { deployMigrations } from '../lib/storage/migrations';
 import { buildIfChanged } from '../tests/harness/build';
 import { startBurst, violationsOf } from '../tests/harness/burst';
+import { TEMPLATE } from '../tests/harness/dependencies/database';
 import { type ServiceProcess, startServiceProcess, startTestService } from '../tests/harness/service';
-import { startReplicatedPostgres } from './replicated-postgres';
 
 /**
  * `npm run soak`: registers new users through two processes, each user in three ways at the same time, while processes are
- * killed and the cache and the database fail. At the end, a standby replaces the primary database. `-- --seconds 600` repeats
- * the failures for ten minutes. Exits with 1 in these cases:
+ * killed and the cache and the database fail. At the end, the database is killed and restarted. `-- --seconds 600` repeats the
+ * failures for ten minutes. Exits with 1 in these cases:
  * - A user does not have exactly one row and one internal id, or an acknowledged user has no row.
  * - The injected failure does not explain a failed request. Only a killed process explains a missing response, and only a
  *   failure of the database explains a 500.
@@ -30,9 +36,17 @@ process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
 
 async function soak(): Promise<string[]> {
   await buildIfChanged();
-  const postgres = await startReplicatedPostgres();
-  stops.push(postgres.stop);
-  const service = await startTestService({ server: postgres, processes: 2 });
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'identity-link-tests-soak-'));
+  stops.push(async () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
+  const startDatabase = async (port?: number) => {
+    const started = await startPostgres({ folder, durable: true, ...(port ? { port } : {}) });
+    stops.push(started.stop);
+    return started;
+  };
+  const postgres = await startDatabase();
+  const url = postgres.url('postgres');
+  await deployMigrations(postgres.url(TEMPLATE));
+  const service = await startTestService({ server: { url, template: TEMPLATE }, processes: 2 });
   stops.push(service.stop);
   const burst = await startBurst(service, 'soak', 24);
   const problems: string[] = [];
@@ -85,10 +99,11 @@ async function soak(): Promise<string[]> {
     await failure('the cache does not respond', [], () => outage('kv', 'black-hole'));
     await failure('the database refuses connections', [500], () => outage('database', 'refuse'));
   } while (performance.now() - started < Number(values.seconds) * 1000);
-  await failure('a standby replaces the killed primary database', [500], async () => {
-    await postgres.killPrimary();
+  await failure('the database is killed and restarted', [500], async () => {
+    const [pid] = readFileSync(path.join(postgres.dataFolder, 'postmaster.pid'), 'utf8').split('\n');
+    await endProcess(Number(pid));
     await pause(OUTAGE_MS);
-    await postgres.promoteStandby();
+    await startDatabase(Number(new URL(url).port));
   });
   await burst.end();
   console.table(table);

@@ -39,7 +39,6 @@ const TASKS: Readonly<Record<string, readonly (readonly Step[])[]>> = {
       { name: 'routes', command: 'next typegen' },
       { name: 'types', command: 'tsc --noEmit' },
       { name: 'types of the package', command: 'tsc --noEmit --project packages/clerk-identity-link' },
-      { name: 'types of the examples', command: 'tsx tools/example-types.ts' },
       { name: 'unused', command: 'knip --treat-config-hints-as-errors' },
       { name: 'layers', command: `depcruise ${SOURCES}` },
       { name: 'document', command: lintDocument },
