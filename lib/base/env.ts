@@ -138,7 +138,7 @@ export const variables = z.object({
 });
 
 /** Schema of all these variables. It also rejects the combination of a test key (`sk_test_`, `pk_test_`) and a live key. */
-export const environmentSchema = variables.check(
+const environmentSchema = variables.check(
   z.refine(
     // Compares the characters `test_` or `live_` of the two keys.
     ({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY }) =>

@@ -1,9 +1,8 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 import { databaseOptions } from '#lib/base/database-url';
-import { environmentSchema, parseEnvironment } from '#lib/base/env';
+import { parseEnvironment } from '#lib/base/env';
 import { InvalidEnvironmentError } from '#lib/base/errors';
 import { BUILD_TIME_VALUES as complete } from '../harness/build';
 import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
@@ -38,11 +37,6 @@ const problemsOf = (overrides: Record<string, string | undefined>) => {
 
 const publishableKey = (text: string, prefix = 'pk_test_') =>
   `${prefix}${Buffer.from(text).toString('base64')}`;
-
-test('The environment schema has exactly the variables that .env.example lists', () => {
-  const listed = readFileSync('.env.example', 'utf8').match(/^[A-Z_]+(?==)/gm);
-  expect(listed?.toSorted()).toEqual(Object.keys(environmentSchema.shape).toSorted());
-});
 
 const PARTIES = ['https://a.example', 'http://localhost:3000', 'capacitor://localhost', 'my-app://renderer'];
 test.each<[name: string, value: string | undefined, parsed: unknown]>([
