@@ -15,8 +15,9 @@ const common = {
   teardownTimeout: 30_000,
 };
 
-/** These tests often wait for a service, so more workers than cores are useful. They run after the others. */
-const WAITING = { maxWorkers: 4, sequence: { groupOrder: 1 } };
+/** These tests often wait for a database or a service, so more workers than cores are useful. Each group runs after the one before. */
+const WAITING_FOR_DATABASE = { maxWorkers: 3, sequence: { groupOrder: 1 } };
+const WAITING = { maxWorkers: 4, sequence: { groupOrder: 2 } };
 
 /** Timeouts of tests that build pages with `next dev`, use a browser or run for a long time. */
 const SLOW = { testTimeout: 180_000, hookTimeout: 180_000 };
@@ -42,6 +43,7 @@ export default defineConfig({
         test: {
           name: 'in-process',
           ...common,
+          ...WAITING_FOR_DATABASE,
           include: ['tests/in-process/*.test.ts'],
           globalSetup: DATABASE,
           setupFiles: [...common.setupFiles, 'tests/vitest/fresh-modules.ts'],

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
+import { buildIfChanged } from '../tests/harness/build';
 
 /*
  * `npm test` and `npm run check`. A name after `--` runs one step: `npm run check -- types`. Runs the rows of a task at the same
@@ -22,16 +23,22 @@ async function lintDocument(): Promise<string> {
   return 'redocly lint .local/openapi.json --skip-rule operation-4xx-response';
 }
 
+let built: Promise<void> | undefined;
+/** Builds the service once for the two steps that need it, because they run at the same time. */
+const withBuild = (command: string) => async () => {
+  built ??= buildIfChanged();
+  await built;
+  return command;
+};
+
 const SOURCES =
   'app lib events commands dev packages tests bench tools middleware.ts instrumentation.ts server.ts next.config.ts';
 
 const TASKS: Readonly<Record<string, readonly (readonly Step[])[]>> = {
   test: [
     [{ name: 'units', command: 'vitest run --project unit --project in-process', isNice: true }],
-    [
-      { name: 'service', command: 'vitest run --project service' },
-      { name: 'browser', command: 'playwright test sign-up --project test-keys' },
-    ],
+    [{ name: 'service', command: withBuild('vitest run --project service') }],
+    [{ name: 'browser', command: withBuild('playwright test sign-up --project test-keys') }],
   ],
   check: [
     [

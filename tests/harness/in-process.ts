@@ -54,6 +54,10 @@ export async function importAsProcess<T>(load: () => Promise<T>): Promise<T> {
   return load();
 }
 
+/** Lets the next command create a KV client, whose circuit breaker is closed. */
+export const renewKvClient = (): boolean =>
+  Reflect.deleteProperty(globalThis, Symbol.for('identity-link.kv'));
+
 /** SQLSTATE of a full disk, an error that the service does not retry. */
 export const DISK_FULL = '53100';
 /** SQLSTATE of a transaction that lost a race. The service retries such a transaction. */

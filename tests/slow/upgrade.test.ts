@@ -6,6 +6,7 @@ import { deployMigrations } from '#lib/storage/migrations';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { serverOfThisRun } from '../harness/dependencies/database';
 import { importAsProcess, startInProcess } from '../harness/in-process';
+import { forgetModules } from '../vitest/forget-modules';
 import { temporaryFolder } from '../vitest/temporary-folder';
 
 // Runs the guard's and the register route's calls of release 1.0.0, in a process of its own with the present packages.
@@ -22,6 +23,9 @@ const WORKER = `
 /** Registers a user by the guard and the register route. Returns the internal ids, or the texts of errors. */
 type Version = (id: string) => Promise<(string | undefined)[]>;
 
+// Other test files of this worker may have loaded the modules of the service.
+forgetModules();
+afterAll(forgetModules);
 const folder = temporaryFolder();
 const { database, kv } = await startInProcess({ ...serverOfThisRun(), template: 'template0' });
 const url = String(database.pool.options.connectionString);
