@@ -1,10 +1,11 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { attachDatabasePool } from '@vercel/functions';
-import { Pool } from 'pg';
+import { Client, Pool } from 'pg';
 import * as z from 'zod/mini';
 import { databaseOptions } from '../base/database-url';
 import { parseEnvironmentSubset, variables } from '../base/env';
 import { describeError } from '../base/errors';
+import { fieldsOf } from '../base/fields';
 import { log } from '../base/log';
 import { processState } from '../base/process-state';
 import { onShutdown } from '../base/shutdown';
@@ -14,8 +15,10 @@ import { Prisma, PrismaClient } from '../generated/prisma/client';
 const CONNECT_TIMEOUT_MS = 7_000;
 /** Maximum wait for a query. No other limit ends a query on a connection whose packets are lost. */
 const QUERY_TIMEOUT_MS = 3_000;
-/** Maximum duration of a transaction, without the wait for its connection. */
+/** Maximum duration of a transaction, without the wait for its connection, and of a pause between two of its statements. */
 const TRANSACTION_TIMEOUT_MS = 8_000;
+/** Time by which PostgreSQL ends a statement of a transaction before this process stops waiting for it. */
+const SERVER_FIRST_MS = 500;
 /** Maximum duration of a query or transaction after `waitForLongQueries`. */
 const PATIENT_TIMEOUT_MS = 600_000;
 /** On Vercel, `attachDatabasePool` keeps an instance awake, at a charge, until its connections have been idle for this long. */
@@ -31,14 +34,40 @@ export type Transaction = Prisma.TransactionClient;
 /** `sql` creates a part of a statement, whose values are parameters. `raw` creates one from a name of our own. */
 export const { raw, sql } = Prisma;
 
+/**
+ * Returns the first statement of a transaction. PostgreSQL ends a statement of it before this process stops waiting, and ends a
+ * transaction whose process is suspended. A transaction pooler keeps these settings, because they are local to the transaction.
+ */
+const begin = () => `BEGIN TRANSACTION; SET LOCAL statement_timeout = ${queryTimeout() - SERVER_FIRST_MS};
+  SET LOCAL idle_in_transaction_session_timeout = ${TRANSACTION_TIMEOUT_MS}`;
+
+/** A connection that ends when a query exceeds `query_timeout`, because the server may still run this query. */
+class Connection extends Client {
+  override query(first: unknown, ...others: readonly unknown[]) {
+    const config = fieldsOf(first);
+    // Prisma begins a transaction with this statement. The settings therefore need no round trip.
+    const query = config['text'] === 'BEGIN' ? { ...config, text: begin() } : first;
+    const result = Reflect.apply(super.query, this, [query, ...others]);
+    if (result instanceof Promise)
+      result.catch((error: Error) => void (error.message === 'Query read timeout' && this.end()));
+    return result;
+  }
+}
+
 function connect() {
   const pool = new Pool({
     ...databaseOptions(parseEnvironmentSubset(z.pick(variables, { DATABASE_URL: true })).DATABASE_URL),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: state.isPatient ? PATIENT_TIMEOUT_MS : QUERY_TIMEOUT_MS,
+    query_timeout: queryTimeout(),
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     maxLifetimeSeconds: MAX_LIFETIME_SECONDS,
     max: MAX_CONNECTIONS,
+    Client: Connection,
+  });
+  // Prisma releases a connection even if its COMMIT or ROLLBACK failed. The pool discards a connection that is ending.
+  pool.on('release', (_error, client) => {
+    const isUnused = client.getTransactionStatus() === 'I' && fieldsOf(client)['readyForQuery'] === true;
+    if (!isUnused) void client.end();
   });
   // The pool replaces an idle connection that breaks. Without a listener, the error would end the process.
   pool.on('error', (error) => log.warn({ error: describeError(error) }, 'idle database connection lost'));
@@ -57,6 +86,8 @@ interface State {
 }
 
 const state = processState('database', (): State => ({}));
+
+const queryTimeout = () => (state.isPatient ? PATIENT_TIMEOUT_MS : QUERY_TIMEOUT_MS);
 
 /**
  * Lets later queries and transactions of this process, which serves no requests, take ten minutes, as a deletion of many rows

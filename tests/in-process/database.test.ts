@@ -1,6 +1,7 @@
 import { attachDatabasePool } from '@vercel/functions';
 import { Pool } from 'pg';
 import { afterEach, expect, test, vi } from 'vitest';
+import { lockRow } from '../harness/dependencies/row-lock';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 
 vi.mock('@vercel/functions', () => ({ attachDatabasePool: vi.fn() }));
@@ -95,6 +96,59 @@ test('A transaction whose connection is terminated between two statements fails 
   expect(withoutValues(await transaction.catch((error: unknown) => error))).toMatchObject({
     name: 'TransientError',
   });
+});
+
+test('PostgreSQL ends a statement of a transaction that waits for a lock before this process stops waiting, and a transaction that is idle for 8 s', async () => {
+  const { database: client } = await import('#lib/storage/database');
+  const { sqlStateOf } = await import('#lib/base/errors');
+  const lock = await lockRow(database, 'user_locked');
+  const settings: unknown[] = [];
+  const transaction = client().$transaction(
+    async (running) => {
+      settings.push(await running.$queryRaw`SELECT current_setting('idle_in_transaction_session_timeout')`);
+      return running.$executeRaw`INSERT INTO users VALUES (gen_random_uuid(), 'user_locked')`;
+    },
+    { isolationLevel: 'Serializable' },
+  );
+  expect(sqlStateOf(await transaction.catch((error: unknown) => error))).toBe('57014');
+  expect(settings).toEqual([[{ current_setting: '8s' }]]);
+  expect(currentPool()).toMatchObject({ totalCount: 1, idleCount: 1 });
+  await lock.release();
+});
+
+test('If the code of a transaction catches the timeout of a statement, nothing of the transaction is stored', async () => {
+  const { database: client } = await import('#lib/storage/database');
+  const transaction = client().$transaction(async (running) => {
+    await running.$queryRaw`SELECT 1`;
+    await database.proxy.treat('stall');
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const statement = running.$executeRaw`INSERT INTO users VALUES (gen_random_uuid(), 'user_late')`;
+    const caught = expect(statement).rejects.toThrow('Query read timeout');
+    await vi.advanceTimersByTimeAsync(3_000);
+    await caught;
+    await database.proxy.treat('forward');
+    return running.$queryRaw`SELECT 1`;
+  });
+  await expect(transaction).rejects.toThrow();
+  expect(await database.idsOf('user_late')).toEqual([]);
+});
+
+test('A connection whose transaction has not ended, or whose statement still runs, does not return to the pool', async () => {
+  await pingDatabase(1_000);
+  const pool = currentPool();
+  for (const statement of ['BEGIN', 'BEGIN; SELECT 1', 'BEGIN; SELECT 1 / 0']) {
+    const client = await pool?.connect();
+    await client?.query(statement).catch(() => undefined);
+    client?.release();
+    expect(pool?.idleCount).toBe(0);
+  }
+  const client = await pool?.connect();
+  const running = expect(client?.query('SELECT pg_sleep(60)')).rejects.toThrow('Connection terminated');
+  client?.release();
+  await running;
+  expect(pool?.idleCount).toBe(0);
+  await pingDatabase(1_000);
+  expect(pool?.idleCount).toBe(1);
 });
 
 test('Statements that need one connection share it, and it is closed after the last one', async () => {

@@ -180,16 +180,6 @@ describe('A handler of an event', () => {
     expect(await idsOf('slow')).toHaveLength(1);
   });
 
-  test('The transaction of a handler has an idle timeout of 8 s, so that PostgreSQL ends the transaction if the process is suspended', async () => {
-    let timeout: unknown;
-    handle.mockImplementationOnce(async (_data, { transaction }) => {
-      timeout =
-        await transaction.$queryRaw`SELECT current_setting('idle_in_transaction_session_timeout') AS value`;
-    });
-    await deliver('test.event', { id: 'frozen' });
-    expect(timeout).toEqual([{ value: '8s' }]);
-  });
-
   test.each(['user.banned', 'constructor', '__proto__', 'hasOwnProperty', ''])(
     'An event without a handler is acknowledged without a database statement: %j',
     async (type) => {

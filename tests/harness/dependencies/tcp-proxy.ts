@@ -11,6 +11,8 @@ type Treatment =
   | 'reset'
   /** Accepts connections and drops all bytes. */
   | 'black-hole'
+  /** Holds the bytes of all connections until the next treatment. Those of a connection that its client closes arrive then. */
+  | 'stall'
   /** Resets open connections. Accepts new connections and holds their bytes until the next treatment. */
   | 'hold';
 
@@ -41,6 +43,7 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
   const track = (socket: Socket) => {
     sockets.add(socket);
+    if (treatment === 'stall') socket.cork();
     // Connection errors are expected, so they are not reported.
     socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket));
   };
@@ -63,10 +66,10 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
     });
     upstream.on('data', (chunk) => {
       proxy.onTargetData?.(chunk);
-      if (treatment === 'forward') client.write(chunk);
+      if (treatment === 'forward' || treatment === 'stall') client.write(chunk);
     });
     if (treatment === 'hold') client.pause();
-    client.on('close', () => upstream.destroy());
+    client.on('close', () => upstream.end());
     upstream.on('close', () => {
       if (treatment === 'forward') client.destroy();
     });
@@ -95,7 +98,7 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
       if (next === 'refuse' && server.listening) await close();
       if (next !== 'refuse' && !server.listening) await listen(port);
       if (next === 'reset' || next === 'hold') resetAll();
-      else for (const socket of sockets) socket.resume();
+      else for (const socket of sockets) next === 'stall' ? socket.cork() : socket.resume().uncork();
     },
     setTarget(next) {
       target = next;
