@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { withLogFields } from '#lib/http/request-log';
 import { registerByIdentityProviderUserId } from '#lib/register';
@@ -72,6 +73,14 @@ test.each(['svix', 'webhook'])(
     expect(await receiveVector({}, prefix)).toBe(verified);
   },
 );
+
+test('A delivery of any sender that signs as the library of Standard Webhooks does is accepted', async () => {
+  const [payload, id] = ['{"type":"user.created","data":{"id":"ada"}}', 'msg-1'];
+  const signature = new Webhook(vector.secret).sign(id, new Date(), payload);
+  const headers = { 'webhook-id': id, 'webhook-timestamp': String(vector.timestamp) };
+  expect(await receive(payload, { ...headers, 'webhook-signature': signature })).toEqual(['user.created']);
+  expect(await receive(`${payload} `, { ...headers, 'webhook-signature': signature })).toBe(rejected);
+});
 
 test('A delivery may have header names of both kinds', async () => {
   const { 'svix-id': id = '', ...others } = sign(vector.payload);

@@ -1,0 +1,198 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  createLocalJWKSet,
+  decodeJwt,
+  errors,
+  type JWTHeaderParameters,
+  type JWTPayload,
+  jwtVerify,
+} from 'jose';
+import * as z from 'zod/mini';
+import { isIdentityProviderUserId } from '../api/identifier';
+import { isLoopback } from '../base/env';
+import { parseActor } from '../idp/claims';
+import type { Verdict } from '../idp/verdict';
+
+/** The algorithms of the library whose signatures have a public key. */
+const ALGORITHMS = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ');
+const CLOCK_SKEW_SECONDS = 5;
+/** Time limit of each request for keys. A provider has 4 s in all. */
+const FETCH_MS = 1_900;
+const MAX_BYTES = 256 * 1024;
+/** After this time, the keys are loaded again, so that a key that the issuer has withdrawn becomes invalid. */
+const MAX_AGE_MS = 600_000;
+/** Age after which the keys are loaded again if the last attempt failed. */
+const RETRY_MS = 30_000;
+/** Minimum time between two loads, because any client can send a token with an unknown key. */
+const INTERVAL_MS = 1_500;
+/** Ends with `|` and contains no other one, so that no prefix begins with another. */
+const PREFIX = /^(?:[\w-]+\|)?$/;
+const BEARER = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+) *$/i;
+/** Types of a token for requests (RFC 9068, 2.1). Logout tokens and other security events have their own. */
+const TYPE = /^(?:application\/)?(?:at\+)?jwt$/i;
+
+interface JwtProviderOptions {
+  /** The claim `iss`, exactly as the tokens have it. */
+  readonly issuer: string;
+  /** A value of the claim `aud`. It must belong to your own frontends, because such a token counts as a session of the user. */
+  readonly audience: string;
+  /**
+   * The OAuth clients that are your own frontends. A token that names a client (`client_id` or `azp`) must name one of them,
+   * because a token of another client has only the rights that the user gave to this client. Default: none.
+   */
+  readonly clients?: readonly string[];
+  /** Address of the public keys. Default: the one in the discovery document of the issuer. */
+  readonly jwksUrl?: string;
+  /** Default: all algorithms with a public key. */
+  readonly algorithms?: readonly string[];
+  /**
+   * Precedes the claim `sub` in the user id, such as `auth0|`, so that the issuer cannot name a user of another provider. With an
+   * empty prefix, the issuer can name every user. Choose this only for a provider that you trust as much as Clerk.
+   */
+  readonly prefix: string;
+}
+
+function checkUrl(url: string): string {
+  const { protocol, hostname } = new URL(url);
+  if (protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))) return url;
+  throw new Error(`The address of an issuer must begin with https: ${url}`);
+}
+
+/** Fetches a JSON document of at most 256 KiB. Rejects a redirect. */
+async function fetchJson(url: string): Promise<unknown> {
+  const signal = AbortSignal.timeout(FETCH_MS);
+  const { body, status } = await fetch(url, { redirect: 'manual', cache: 'no-store', signal });
+  if (status !== 200) throw new Error(`The issuer responds with status ${status}`);
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body ?? []) {
+    size += chunk.byteLength;
+    if (size > MAX_BYTES) throw new Error('The response of the issuer is too large');
+    chunks.push(chunk);
+  }
+  return JSON.parse(Buffer.concat(chunks).toString());
+}
+
+const Discovery = z.object({ issuer: z.string(), jwks_uri: z.string() });
+
+async function discover(issuer: string): Promise<string> {
+  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+  const document = Discovery.parse(await fetchJson(url));
+  if (document.issuer !== issuer) throw new Error('The discovery document names another issuer');
+  return checkUrl(document.jwks_uri);
+}
+
+/** A key set without keys, or with a private one, is a mistake of the issuer, and does not make a token invalid. */
+const PublicKey = z.looseObject({ kty: z.string() }).check(z.refine((key) => !('d' in key)));
+const KeySet = z.object({ keys: z.array(PublicKey).check(z.minLength(1)) });
+
+/**
+ * Returns a function that finds the key of a token. It loads the keys at the first call, after ten minutes, and for a token whose
+ * key is unknown. If they cannot be loaded again, the last ones stay valid. The function throws a JOSEError if the issuer has no
+ * such key, and another error if this could not be checked.
+ */
+function keysOf(issuer: string, jwksUrl?: string) {
+  let address = jwksUrl;
+  let keys: ReturnType<typeof createLocalJWKSet> | undefined;
+  let loading: Promise<void> | undefined;
+  let [loadedAt, expiresAt] = [0, 0];
+
+  async function load(): Promise<void> {
+    await sleep(Math.max(0, loadedAt + INTERVAL_MS - Date.now()));
+    loadedAt = Date.now();
+    expiresAt = loadedAt + RETRY_MS;
+    address ??= await discover(issuer);
+    keys = createLocalJWKSet(KeySet.parse(await fetchJson(address)));
+    expiresAt = loadedAt + MAX_AGE_MS;
+  }
+  const reload = () => {
+    loading ??= load().finally(() => {
+      loading = undefined;
+    });
+    return loading;
+  };
+
+  return async (header: JWTHeaderParameters) => {
+    const known = keys;
+    if (keys === undefined) await reload();
+    else if (Date.now() > expiresAt) await reload().catch(() => undefined);
+    const find = () => keys?.(header);
+    let key: Awaited<ReturnType<typeof find>>;
+    try {
+      key = await find();
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey) || keys !== known) throw error;
+      await reload();
+      key = await find();
+    }
+    if (key) return key;
+    throw new Error('The issuer supplies no keys');
+  };
+}
+
+function readClaims(jwt: string): JWTPayload | undefined {
+  try {
+    return decodeJwt(jwt);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Creates a provider of users whose credential is a JWT with the signature of an issuer with public keys (OpenID Connect). Throws
+ * an error for options with which a token for another service, or with a forged signature, could become a session.
+ */
+export function jwtProvider(options: JwtProviderOptions) {
+  const { issuer, audience, clients = [], jwksUrl, algorithms = ALGORITHMS, prefix } = options;
+  // Without an audience, as when a variable is not set, the library would accept a token for any service.
+  if (!audience || algorithms.length === 0) throw new Error('A provider needs an audience and an algorithm');
+  if (!PREFIX.test(prefix))
+    throw new Error(
+      'The prefix of a provider must be empty, or consist of letters and digits and a final "|"',
+    );
+  const symmetric = algorithms.filter((name) => !ALGORITHMS.includes(name));
+  if (symmetric.length > 0) throw new Error(`Not an algorithm with a public key: ${symmetric}`);
+  const findKey = keysOf(checkUrl(issuer), jwksUrl && checkUrl(jwksUrl));
+  const required = {
+    issuer,
+    audience,
+    algorithms: [...algorithms],
+    requiredClaims: ['sub', 'exp'],
+    clockTolerance: CLOCK_SKEW_SECONDS,
+    // With a maximum, the library requires `iat`, and rejects a time in the future, which would be newer than every deletion.
+    maxTokenAge: Number.MAX_SAFE_INTEGER,
+  };
+
+  /** Returns the verdict on a token whose signature and times are valid. */
+  function verdictOf({ sub, iat: issuedAt, exp: expiresAt, act, client_id, azp }: JWTPayload): Verdict {
+    const named = [client_id, azp].filter((client) => client !== undefined);
+    // The subject of a token without a user is its client (RFC 9068, 2.2).
+    if (!named.every((client) => client !== sub && clients.some((own) => own === client)))
+      return { reason: 'foreign-client' };
+    const user = typeof sub === 'string' && sub !== '' ? prefix + sub : undefined;
+    const actor = parseActor(act);
+    if (!isIdentityProviderUserId(user)) return { reason: 'no-user-id' };
+    if (actor === null) return { reason: 'malformed' };
+    return { user, issuedAt, expiresAt, actor };
+  }
+
+  return {
+    name: new URL(issuer).host,
+    prefix,
+    async authenticate({ headers }: Pick<Request, 'headers'>): Promise<Verdict | undefined> {
+      const jwt = BEARER.exec(headers.get('authorization') ?? '')?.[1];
+      const claims = jwt === undefined ? undefined : readClaims(jwt);
+      if (jwt === undefined || claims?.iss !== issuer) return undefined;
+      // No key makes an expired token valid, so it is rejected during an outage too.
+      if (Number(claims.exp) < Date.now() / 1_000 - CLOCK_SKEW_SECONDS) return { reason: 'jwt-expired' };
+      try {
+        const { payload, protectedHeader } = await jwtVerify(jwt, findKey, required);
+        return TYPE.test(protectedHeader.typ ?? 'JWT') ? verdictOf(payload) : { reason: 'token-type' };
+      } catch (error) {
+        if (error instanceof errors.JOSEError)
+          return { reason: error.code.slice('ERR_'.length).toLowerCase().replaceAll('_', '-') };
+        throw error;
+      }
+    },
+  };
+}
