@@ -31,6 +31,8 @@ const config: NextConfig = {
   images: { unoptimized: true },
   // By default, Next.js redirects a path with a trailing slash, and a webhook sender treats a redirect as a failure.
   skipTrailingSlashRedirect: true,
+  // A bundler would copy these packages into each group of routes that uses them.
+  serverExternalPackages: ['undici', '@vercel/kv', 'cockatiel'],
   experimental: {
     // Loads a route on its first request. By default, each process loads all routes at its start, but most processes never
     // serve a page.

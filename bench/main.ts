@@ -97,11 +97,16 @@ interface Measured {
   readonly makeRequest: () => BenchRequest;
 }
 
-/** Sends requests to all servers in turn. Returns the ratios to the bare route, and the CPU time of the bare route in ms. */
+/**
+ * Sends requests to all servers in turn. Returns the ratios to a request of the same method to the bare route, and the CPU time
+ * of the bare route in ms.
+ */
 async function compareRequests(reference: Server, measured: readonly Measured[]) {
+  const method = measured[0]?.makeRequest().method;
+  await cpuPerRequest(reference, () => hello(method), warmUp);
   for (const { server, makeRequest } of measured) await cpuPerRequest(server, makeRequest, warmUp);
   const [references = [], ...results] = await inRounds([
-    () => cpuPerRequest(reference, hello, sample),
+    () => cpuPerRequest(reference, () => hello(method), sample),
     ...measured.map(
       ({ server, makeRequest }) =>
         () =>
@@ -140,9 +145,8 @@ async function measure(): Promise<string> {
   };
 
   const reference = await startServer(bare, hello());
-  await cpuPerRequest(reference, hello, warmUp);
   const middleware = await startServer(emptyMiddleware, hello());
-  const empty = await compareRequests(reference, [{ server: middleware, makeRequest: hello }]);
+  const empty = await compareRequests(reference, [{ server: middleware, makeRequest: () => hello() }]);
 
   const compared = [];
   for (const [index, application] of applications.entries()) {
@@ -185,7 +189,7 @@ async function measure(): Promise<string> {
   }
 
   const commit = execFileSync('git', ['describe', '--always', '--dirty'], { encoding: 'utf8' }).trim();
-  return `CPU time of the server process as a multiple of a bare Next.js route in a separate application (${empty.milliseconds.toFixed(2)} ms per request). Behind an empty middleware, that route takes ${empty.ratios.join()}. The [tutorial](bench/baselines/tutorial) uses the SDK's middleware and \`auth()\`, a cached id and a Prisma upsert. \`npm run bench\`: median (minimum–maximum) of ${rounds} rounds with ${CONNECTIONS} connections, at commit ${commit} with Node.js ${process.version}.
+  return `CPU time of the server process with Node.js ${process.version}, as a multiple of the same method of a bare Next.js route in a separate application (GET: ${empty.milliseconds.toFixed(2)} ms per request). Behind an empty middleware, that route takes ${empty.ratios.join()}. The [tutorial](bench/baselines/tutorial) uses the SDK's middleware and \`auth()\`, a cached id and a Prisma upsert. \`npm run bench\`: median (minimum–maximum) of ${rounds} rounds with ${CONNECTIONS} connections, at commit ${commit}.
 
 ${rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n')}
 `;

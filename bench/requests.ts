@@ -19,8 +19,6 @@ export interface BenchRequest {
   readonly status: number;
 }
 
-export const hello = (): BenchRequest => ({ method: 'GET', path: '/hello', headers: {}, status: 200 });
-
 /** Existing users of one application. Each method returns a value of the next user. */
 export interface Users {
   id(): string;
@@ -60,6 +58,10 @@ export function usersFrom(ids: readonly string[], idp: Emulator): Users {
     accessToken: () => next(accessTokens),
   };
 }
+
+/** The request of the bare route, with a body if it is a POST. */
+export const hello = (method: BenchRequest['method'] = 'GET'): BenchRequest =>
+  method === 'GET' ? get('/hello', {}) : post('/hello', '{}', {});
 
 const get = (path: string, headers: Record<string, string>, status = 200): BenchRequest => ({
   method: 'GET',

@@ -73,7 +73,7 @@ export async function start(application: Application, request: BenchRequest): Pr
     cwd,
     env: { ...env, PORT: String(port) },
     // Hosting platforms read the log through a pipe. The CPU time includes the writes to this pipe.
-    output: 'capture-stderr',
+    output: 'capture',
   });
   const url = `http://localhost:${port}`;
   const { path: address, status, ...init } = request;

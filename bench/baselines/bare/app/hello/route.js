@@ -2,3 +2,4 @@
 export const dynamic = 'force-dynamic';
 
 export const GET = () => Response.json({ hello: 'world' });
+export const POST = GET;
