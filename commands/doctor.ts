@@ -9,10 +9,7 @@ import { createProgram, runMain } from './command';
 
 const WORDS = { ok: 'ok', skipped: 'skipped', warning: 'warning', failure: 'FAILURE' } as const;
 
-/**
- * Returns the origin of `url`, the value of the `--url` option. Throws if the service cannot be at this URL. The error does not
- * contain the URL, which may have a password.
- */
+/** Returns the origin of `--url`. Throws, without the URL and its password, if the service cannot be at this URL. */
 function parseOrigin(url: string): string {
   // `none:` replaces a text that is not a URL, so that the check of the protocol rejects the text.
   const { href, origin, protocol, hostname } = new URL(URL.canParse(url) ? url : 'none:');

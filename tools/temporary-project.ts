@@ -10,11 +10,7 @@ export const EXAMPLE_GROUPS = [
 ];
 export const CHECK_TYPES = 'npx prisma generate && npx next typegen && npx tsc --noEmit';
 
-/**
- * Creates the folder `to` with a hard link to each file of the folder `from`. A symbolic link to `from` would not
- * suffice, because a build does not follow a symbolic link to a folder outside of the project. Copies a file if a hard link is
- * not possible.
- */
+/** Hard-links the files of a folder into a new one, or copies them. A build follows no symbolic link out of its project. */
 export function linkFiles(from: string, to: string): void {
   mkdirSync(to);
   for (const entry of readdirSync(from, { withFileTypes: true })) {

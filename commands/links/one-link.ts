@@ -28,10 +28,7 @@ export const RETRY = { seconds: 5 };
 
 export const print = (line: string) => process.stdout.write(`${line}\n`);
 
-/**
- * Returns the link (the row of a user or tenant) with this internal id or provider's id, or undefined. Throws if the id belongs
- * to two different links.
- */
+/** Returns the link with this internal id or provider's id, or undefined. Throws if the id belongs to two links. */
 export async function linkOf(kind: Kind, eitherId: string): Promise<LinkRow | undefined> {
   const [link, other] = await findRows(kind, eitherId);
   if (other !== undefined) {

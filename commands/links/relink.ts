@@ -24,10 +24,7 @@ interface Options extends Change {
   readonly retrySeconds: number;
 }
 
-/**
- * Reads the map of old and new ids from a file, the provider or the journal of a run. The options must select exactly one of
- * these sources. Returns the map, and the id of the run that applies this map.
- */
+/** Reads the map from the only source that the options select. Returns it with the id of the run that applies it. */
 async function readSource(
   kind: Kind,
   { map, externalId, rollback }: Options,

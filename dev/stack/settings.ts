@@ -39,10 +39,7 @@ const Settings = z.object({
   IDP_RETRY_SCALE: z.coerce.number('not a number').min(0.0001).max(1).default(0.001),
 });
 
-/**
- * Settings of the local stack. The stack does not start a dependency whose variables are set, because the user provides that
- * dependency.
- */
+/** Settings of the local stack, which does not start a dependency whose variables are set. */
 export type Settings = z.infer<typeof Settings>;
 
 /**
@@ -62,10 +59,7 @@ export function prepareEnvironment(mode: 'dev' | 'preview'): void {
   reloadEnvInChildren();
 }
 
-/**
- * Parses the settings. Treats an empty variable as not set. Throws an error that lists all invalid variables by name
- * and never contains their values.
- */
+/** Parses the settings. Empty variables count as unset. Throws one error with all invalid variables by name, never by value. */
 export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
   const set = Object.fromEntries(Object.entries(environment).filter(([, value]) => value?.trim()));
   const parsed = Settings.safeParse(set);

@@ -21,10 +21,7 @@ export interface FolderClaim {
   release(): void;
 }
 
-/**
- * Creates the folder if it does not exist and claims it for this process. The claim ends when it is released or when the
- * process ends. Throws if another running process has claimed the folder.
- */
+/** Creates and claims the folder until the release or the end of this process. Throws if another process has claimed it. */
 export function claimFolder(folder: string): FolderClaim {
   mkdirSync(folder, { recursive: true });
   const file = stackFile(folder);

@@ -34,10 +34,7 @@ function hasOnlyZombies(pid: number): boolean {
   });
 }
 
-/**
- * Polls `condition`. Resolves to true when `condition` returns true, or to false after `milliseconds`. If `condition` throws,
- * rejects with its error.
- */
+/** Polls `condition` until it returns true. Resolves to false if this takes longer than `milliseconds`. */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
   milliseconds: number,
@@ -73,7 +70,8 @@ export async function endProcess(
  * first and SIGKILL 8 s later. The returned function cancels the termination. Call it when the other process has ended, because
  * the system may reuse its id.
  *
- * A separate watchdog process sends the signals. It reads from a pipe that the system closes when this process ends.
+ * A separate watchdog process sends the signals. It reads from a pipe that the system closes when this process ends. Libraries
+ * for child processes, such as execa, use a handler of the `exit` event, which does not run after a `kill -9`.
  */
 export function killOnExit(pid: number, signal: NodeJS.Signals): () => void {
   watchdog ??= startWatchdog();

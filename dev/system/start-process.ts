@@ -3,11 +3,8 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { endProcess, isAlive, killOnExit, waitUntil } from './processes';
 
 export interface ProcessOptions extends Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid' | 'timeout'> {
-  /**
-   * Destination of standard output and standard error: `written` (the default), the output of this process, or a file. With
-   * `capture-stderr`, standard output is a pipe too, but `written` does not contain it.
-   */
-  readonly output?: 'capture' | 'capture-stderr' | 'inherit' | { readonly file: string };
+  /** Destination of standard output and standard error: `written` (the default), the output of this process, or a file. */
+  readonly output?: 'capture' | 'inherit' | { readonly file: string };
   /** True: the process is the leader of a new process group, which does not get the Ctrl-C of the terminal. */
   readonly group?: boolean;
   /** Signal that requests the end of the process. Default: SIGTERM. */
@@ -62,7 +59,7 @@ export function startProcess(
   const written = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
     child[stream]?.setEncoding('utf8').on('data', (chunk) => {
-      if (output === 'capture' || stream === 'stderr') written[stream] += chunk;
+      written[stream] += chunk;
     });
   }
   const cancelKill = killOnExit(id, signal);

@@ -6,9 +6,8 @@ import { checkProvider } from './provider';
 import { checkVariables } from './variables';
 
 /**
- * Checks the environment variables of this process, the services that they configure and, if `origin` is set, the service that
- * is deployed there. `handlesEvents` is true if the folder events/ has handlers. Writes one key to the cache and deletes it.
- * Makes no other change.
+ * Checks the variables, the services that they configure and, if `origin` is set, the deployed service. `handlesEvents` is true
+ * if events/ has handlers. Writes one key to the cache and deletes it, and makes no other change.
  */
 export async function runChecks(origin: string | undefined, handlesEvents: boolean): Promise<CheckResult[]> {
   const results = await Promise.all([

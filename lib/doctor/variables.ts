@@ -17,10 +17,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   KV_REST_API_TOKEN: 'Set it to the REST API token of the store. The token must have write access',
 };
 
-/**
- * Parses all variables with the schema of the service. Returns one result for each problem or warning, or a single `ok`. The
- * results contain names but not values.
- */
+/** Returns a result for each problem or warning of the variables, or a single `ok`. The results contain no values. */
 export function checkVariables(source: NodeJS.ProcessEnv): CheckResult[] {
   const result = (status: 'warning' | 'failure', message: string, remedy: string): CheckResult => ({
     name: 'variables',

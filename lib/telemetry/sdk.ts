@@ -57,30 +57,32 @@ const describeProcess = (env: NodeJS.ProcessEnv) =>
     )
     .merge(detectResources({ detectors: [envDetector] }));
 
+/** Opens the enabled signals. The exporters and the sampler read their settings from the standard variables. */
+function openSignals({ traces, metrics }: TelemetrySettings) {
+  const resource = describeProcess(process.env);
+  const processor = traces ? new BatchSpanProcessor(new OTLPTraceExporter()) : undefined;
+  const exportIntervalMillis = Number(process.env['OTEL_METRIC_EXPORT_INTERVAL']) || 60_000;
+  const reader = metrics
+    ? new PeriodicExportingMetricReader({ exporter: new OTLPMetricExporter(), exportIntervalMillis })
+    : undefined;
+  const tracing = processor ? { resource, spanProcessors: [processor] } : { sampler: new AlwaysOffSampler() };
+  const meters = new MeterProvider({ resource, readers: reader ? [reader] : [] });
+  const exports = () => Promise.all([processor?.forceFlush(), reader?.forceFlush()]);
+  return {
+    tracer: new BasicTracerProvider(tracing).getTracer(SCOPE),
+    recorder: instruments(meters.getMeter(SCOPE)),
+    flush: () => withTimeout(FLUSH_MS, exports()).then(ignore, ignore),
+  };
+}
+
 /**
  * Starts OpenTelemetry for the signals that the settings enable. Sets no global provider, so Next.js and other libraries record
  * no spans: their names and attributes contain URLs, headers and messages.
  */
 export function startTelemetry(settings: TelemetrySettings): Telemetry {
   warnOfFailedExports();
-  const resource = describeProcess(process.env);
-  // The exporters and the sampler read their settings from the standard variables.
-  const processor = settings.traces ? new BatchSpanProcessor(new OTLPTraceExporter()) : undefined;
-  const reader = settings.metrics
-    ? new PeriodicExportingMetricReader({
-        exporter: new OTLPMetricExporter(),
-        exportIntervalMillis: Number(process.env['OTEL_METRIC_EXPORT_INTERVAL']) || 60_000,
-      })
-    : undefined;
-  const tracer = new BasicTracerProvider(
-    processor ? { resource, spanProcessors: [processor] } : { sampler: new AlwaysOffSampler() },
-  ).getTracer(SCOPE);
-  const recorder = instruments(
-    new MeterProvider({ resource, readers: reader ? [reader] : [] }).getMeter(SCOPE),
-  );
+  const { tracer, recorder, flush } = openSignals(settings);
   const current = new AsyncLocalStorage<Span>();
-  const flush = () =>
-    withTimeout(FLUSH_MS, Promise.all([processor?.forceFlush(), reader?.forceFlush()])).then(ignore, ignore);
   /** Exports before Vercel suspends the function, because timers then stop. Concurrent calls share an export. */
   const exportWhileAwake = () => {
     // The span of the request ends after this call.
