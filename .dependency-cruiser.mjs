@@ -16,6 +16,7 @@ const layers = [
   ['storage/', 'http/', 'next/'],
   ['api/'],
   ['base/', 'telemetry/'],
+  ['core/'],
 ];
 const pathOf = (folders) => `^lib/(${folders.join('|')})`;
 const upward = layers.slice(1).map((folders, index) => ({
@@ -147,7 +148,11 @@ export default {
     },
     only('only-lib-storage-imports-the-kv-client', ['@vercel/kv', '@upstash'], ['^lib/storage/']),
     only('only-lib-telemetry-imports-opentelemetry', ['@opentelemetry'], ['^lib/telemetry/']),
-    only('only-the-webhook-and-the-doctor-import-svix', ['svix'], ['^lib/webhook', '^lib/doctor/deployed']),
+    only(
+      'only-the-webhook-and-the-doctor-import-svix',
+      ['svix'],
+      ['^lib/core/webhook', '^lib/doctor/deployed'],
+    ),
   ],
   options: {
     doNotFollow: { path: ['node_modules', '^lib/generated/'] },

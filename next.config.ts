@@ -73,6 +73,6 @@ export default function configure(phase: string): NextConfig {
       'A build for deployment must not find .env.local, because the deployment would contain its values. Remove the file.',
     );
   }
-  // A build inlines the list into lib/next/paths.ts.
+  // A build inlines the list into lib/next/app-files.ts.
   return { ...config, env: { APP_FILES: listAppFiles() } };
 }

@@ -35,7 +35,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           ...common,
-          include: ['tests/{unit,model}/*.test.ts'],
+          include: ['tests/{unit,model}/*.test.ts', 'packages/clerk-identity-link/tests/*.test.ts'],
           setupFiles: [...common.setupFiles, 'tests/vitest/fresh-modules.ts'],
         },
       },

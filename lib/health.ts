@@ -2,8 +2,7 @@ import type { NotReady, Ready } from './api/schemas';
 import { describeError } from './base/errors';
 import { log } from './base/log';
 import { isShuttingDown } from './base/shutdown';
-import { singleFlight } from './base/single-flight';
-import { withTimeout } from './base/timeout';
+import { singleFlight, withTimeout } from './core/async';
 import { pingDatabase } from './storage/database';
 import { withKv } from './storage/kv';
 

@@ -1,13 +1,15 @@
-import type { AuthenticatedContext } from './api/schemas';
+import type { NextRequest } from 'next/server';
 import { environment } from './base/env';
-import { type GuardedHandler, guardBy, resolveUser } from './guard';
-import { HttpError } from './http/error';
+import { HttpError } from './core/error';
+import type { GuardedHandler } from './core/guard';
+import type { AuthenticatedContext } from './core/link';
+import type { Actor, Verdict } from './core/verdict';
+import { guardBy } from './guard';
 import { addLogFields } from './http/request-log';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
 import { issuer } from './idp/access-token';
-import type { Actor } from './idp/claims';
 import { extractCredential } from './idp/credential';
-import type { Verdict } from './idp/verdict';
+import { link } from './link';
 
 /** The authenticated user of a request, and who acts for the user: an OAuth client, a person or an agent. */
 export interface ResourceContext extends AuthenticatedContext {
@@ -95,22 +97,28 @@ export function protectedResource(
     return isOwn ? undefined : 'audience';
   }
 
+  /** Returns the verdict of this resource. Throws an HttpError 403 for an access token that lacks a scope. */
+  function judge(verdict: Verdict): Verdict {
+    const { accessToken, user, reason, isUnchecked, isAccessToken } = verdict;
+    if (accessToken) {
+      const problem = problemOf(accessToken.audiences);
+      if (problem) return { reason: problem };
+      if (!required.every((one) => accessToken.scopes.includes(one))) {
+        addLogFields({ reason: 'insufficient-scope' });
+        throw challenge(403, 'insufficient_scope');
+      }
+      // Without the issue time of an access token, which does not link a forgotten user again.
+      return { user: accessToken.user, actor: accessToken.actor };
+    }
+    if (isAccessToken) return { reason, isUnchecked };
+    return sessions || (user === undefined && !isUnchecked) ? verdict : { reason: 'session' };
+  }
+
   async function contextOf(verdict: Verdict, headers: Headers): Promise<ResourceContext> {
-    const { accessToken, isAccessToken, ...session } = verdict;
     // As for a POST, because cookies of another page do not count here in any request.
     const credential = extractCredential('POST', headers, []);
-    const reason =
-      credential === 'foreign-cookie' ? credential : accessToken && problemOf(accessToken.audiences);
-    if (reason === undefined && accessToken && !required.every((one) => accessToken.scopes.includes(one))) {
-      addLogFields({ reason: 'insufficient-scope' });
-      throw challenge(403, 'insufficient_scope');
-    }
-    const { user, actor } = accessToken ?? session;
-    const isOfSession = !isAccessToken && (user !== undefined || session.isUnchecked);
-    const unaccepted = reason ?? (isOfSession && !accessToken && !sessions ? 'session' : undefined);
-    // Without the issue time of an access token, which does not link a forgotten user again.
-    const caller = accessToken ? { user, actor } : session;
-    const context = await resolveUser(unaccepted ? { reason: unaccepted } : caller);
+    const judged = credential === 'foreign-cookie' ? { reason: credential } : judge(verdict);
+    const context = await link.resolveUser(judged);
     if (context === undefined) {
       const isToken =
         typeof credential === 'object'
@@ -118,13 +126,14 @@ export function protectedResource(
           : credential === 'malformed' || credential === 'opaque-token';
       throw challenge(401, isToken ? 'invalid_token' : undefined);
     }
-    const { clientId, scopes: given } = accessToken ?? {};
-    return Object.freeze({ ...context, clientId, scopes: given, actor });
+    const { clientId, scopes: given } = verdict.accessToken ?? {};
+    return Object.freeze({ ...context, clientId, scopes: given, actor: judged.actor });
   }
 
   return {
-    guard: <C extends RouteContext>(handler: GuardedHandler<ResourceContext, C>): RouteHandler<C> =>
-      withCors(guardBy(contextOf, handler)),
+    guard: <C extends RouteContext>(
+      handler: GuardedHandler<ResourceContext, C, NextRequest>,
+    ): RouteHandler<C> => withCors(guardBy(contextOf, handler)),
     OPTIONS,
     metadata: {
       GET: withCors(

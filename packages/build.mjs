@@ -10,9 +10,9 @@ const read = (file) => JSON.parse(readFileSync(file, 'utf8'));
  * Builds the package of this folder in `dist`, with a manifest of its own. `dist` is packed and published, and the folder is not:
  * inside this repository, the `exports` of package.json may be the sources, so that a change needs no build. `names` are the
  * modules that the package exports, and `others` further programs and modules. `types` is the folder of the declarations of
- * `src`, `paths` are those of its tsconfig.json, and `conditions` has the files of an export that has several.
+ * `src`, and `conditions` has the files of an export that has several.
  */
-export async function buildPackage({ names, others, files, types = '.', paths = {}, conditions = {} }) {
+export async function buildPackage({ names, others, files, types = '.', conditions = {} }) {
   rmSync('dist', { recursive: true, force: true });
   await build({
     absWorkingDir: process.cwd(),
@@ -31,18 +31,11 @@ export async function buildPackage({ names, others, files, types = '.', paths = 
   const { resolve } = createRequire(path.resolve('package.json'));
   const tsc = path.join(resolve('typescript/package.json'), '../bin/tsc');
   execFileSync(process.execPath, [tsc, '--project', 'tsconfig.build.json'], { stdio: 'inherit' });
-  // Node.js and TypeScript find a relative module only by its complete name, and know no `paths`.
+  // Node.js and TypeScript find a relative module only by its complete name.
   for (const file of readdirSync('dist', { recursive: true, encoding: 'utf8' })) {
     if (!file.endsWith('.d.ts')) continue;
-    const complete = (name) => {
-      if (name.startsWith('.')) return `${name}.js`;
-      const target =
-        paths[name]?.[0].replace(/^\.\/src\/(.*)\.ts$/, `${types}/$1`) ?? `types/${name.slice(1)}`;
-      const relative = path.relative(path.dirname(file), target);
-      return `${relative.startsWith('.') ? '' : './'}${relative}.js`;
-    };
     const text = readFileSync(`dist/${file}`, 'utf8');
-    writeFileSync(`dist/${file}`, text.replace(/(?<=(?:from |import\()['"])(?:#lib\/|\.)[^'"]*/g, complete));
+    writeFileSync(`dist/${file}`, text.replace(/(?<=(?:from |import\()['"])\.[^'"]*/g, '$&.js'));
   }
 
   const { private: _private, devDependencies, scripts, ...manifest } = read('package.json');

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { parseEnvironmentSubset, variables } from '#lib/base/env';
-import type { Kind } from '#lib/ids/kinds';
+import type { Kind } from '#lib/core/ports';
 import { type RecordedChange, readHistory } from '#lib/operator/history';
 import { waitForLongQueries } from '#lib/storage/database';
 import { type ExitCode, shown } from '../command';

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { events } from '#events';
 import { parseEnvironmentSubset, variables } from '#lib/base/env';
 import { type RetryOptions, retry } from '#lib/base/retry';
-import type { Kind } from '#lib/ids/kinds';
+import type { Kind } from '#lib/core/ports';
 import { backfill } from '#lib/operator/backfill';
 import { adopt, publish } from '#lib/operator/external-ids';
 import { type Change, newRun, recordRun } from '#lib/operator/history';

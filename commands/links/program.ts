@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { isIdentityProviderUserId } from '#lib/api/identifier';
-import { KINDS, type Kind } from '#lib/ids/kinds';
+import type { Kind } from '#lib/core/ports';
+import { isIdentityProviderUserId } from '#lib/core/values';
+import { KINDS } from '#lib/ids/store';
 import { createProgram, type ExitCode } from '../command';
 import { withChange } from './change';
 import { forgetAllDue, forgetOne, rememberOne } from './deletion';

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { parseEnvironmentSubset, variables } from '#lib/base/env';
 import { type RetryOptions, retry } from '#lib/base/retry';
-import type { Kind } from '#lib/ids/kinds';
+import type { Kind } from '#lib/core/ports';
 import { type Change, recordRun } from '#lib/operator/history';
 import { collisionOf, type RelinkResult, readJournal, relink, rollbackOf, runOf } from '#lib/operator/relink';
 import { type CheckedMap, REMEDIES, readExternalIds } from '#lib/operator/relink-map';

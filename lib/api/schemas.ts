@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { MAX_ID_LENGTH, UUID } from './identifier';
+import { MAX_ID_LENGTH, UUID } from '../core/values';
 import { text } from './text';
 
 /*

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { textProblem } from './identifier';
+import { textProblem } from '../core/values';
 
 /**
  * Schema of a string that PostgreSQL and JSON can represent: well-formed Unicode without NUL. `z.minLength` and `z.maxLength`

@@ -1,10 +1,10 @@
 import { createClerkClient } from '@clerk/backend';
+import type { Sessions } from '../core/ports';
 import { WITHOUT_KEYS } from '../idp/sdk-formats';
 import { verdictOf } from '../idp/verdict';
-import type { AuthenticationPort } from './authenticate-request';
 
 /**
- * Creates an AuthenticationPort that uses the provider's Backend SDK. DISABLED: the service does not import this file
+ * Creates an implementation of Sessions that uses the provider's Backend SDK. DISABLED: the service does not import this file
  * (docs/contract.md, 5.1).
  *
  * To use the adapter in a program without `clerkMiddleware`, such as a queue worker or another web framework, create the
@@ -20,7 +20,7 @@ export function createAuthenticationAdapter(options: {
   /** Origins of the frontends whose session tokens are accepted. Default: all. */
   readonly authorizedParties?: string[];
   readonly apiUrl?: string;
-}): AuthenticationPort {
+}): Sessions {
   const client = createClerkClient({ ...options, telemetry: { disabled: true } });
   return {
     async authenticate(request) {
@@ -29,7 +29,8 @@ export function createAuthenticationAdapter(options: {
       const auth = state?.toAuth();
       if (auth?.isAuthenticated) return verdictOf(auth);
       const reason = state?.reason ?? 'not-verified';
-      return { reason, isUnchecked: options.jwtKey === undefined && WITHOUT_KEYS.test(reason) };
+      const isUnchecked = options.jwtKey === undefined && WITHOUT_KEYS.test(reason);
+      return isUnchecked ? { reason, isUnchecked } : { reason };
     },
   };
 }

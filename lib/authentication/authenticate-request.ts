@@ -1,21 +1,14 @@
-import type { AuthenticatedContext } from '../api/schemas';
-import { resolveUser } from '../guard';
-import type { Verdict } from '../idp/verdict';
-
-/**
- * Verifies the credential of a request independently of a web framework. An adapter implements this port for one identity
- * provider (docs/contract.md, 5.1). For a missing, forged or expired credential, the verdict has no user.
- */
-export interface AuthenticationPort {
-  authenticate(request: Request): Promise<Verdict>;
-}
+import type { AuthenticatedContext } from '../core/link';
+import type { Sessions } from '../core/ports';
+import { link } from '../link';
 
 /**
  * Returns the authenticated context of a request, as the guard does (docs/contract.md, 5.2, rules 2 and 3), in a program without
- * Next.js, such as a queue worker. Returns undefined without a verified user and for a forgotten user. Passes errors of `port`
- * and of the database through.
+ * Next.js, such as a queue worker. Returns undefined without a verified user and for a forgotten user. Passes errors of
+ * `sessions` and of the database through.
  */
 export const authenticateRequest = async (
   request: Request,
-  port: AuthenticationPort,
-): Promise<AuthenticatedContext | undefined> => resolveUser(await port.authenticate(request));
+  sessions: Sessions,
+): Promise<AuthenticatedContext | undefined> =>
+  link.resolveUser((await sessions.authenticate(request)) ?? { reason: 'no-credential' });

@@ -8,10 +8,10 @@ import {
   jwtVerify,
 } from 'jose';
 import * as z from 'zod/mini';
-import { isIdentityProviderUserId } from '../api/identifier';
 import { isLoopback } from '../base/env';
-import { parseActor } from '../idp/claims';
-import type { Verdict } from '../idp/verdict';
+import { isIdentityProviderUserId } from '../core/values';
+import type { Verdict } from '../core/verdict';
+import { parseActor } from '../idp/sdk-formats';
 
 /** The algorithms of the library whose signatures have a public key. */
 const ALGORITHMS = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ');

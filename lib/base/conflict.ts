@@ -1,3 +1,4 @@
+import { retryLostRace } from '../core/async';
 import { sqlStateOf } from './errors';
 
 /**
@@ -6,17 +7,8 @@ import { sqlStateOf } from './errors';
  * or from a trigger.
  */
 const RETRYABLE: ReadonlySet<string | undefined> = new Set(['40001', '40P01', '23505']);
-const MAX_ATTEMPTS = 5;
+/** Returns true for the error of a statement that lost a race, so that the next one sees what the other has committed. */
+export const isLostRace = (error: unknown): boolean => RETRYABLE.has(sqlStateOf(error));
 
-/**
- * Calls `work`, and calls it again if it lost a race against another transaction, up to five times in total. Does not pause,
- * because the next call sees what the other transaction committed, or waits in the database until that transaction ends.
- */
-export async function retryOnConflict<T>(work: () => Promise<T>, attempt = 1): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (attempt === MAX_ATTEMPTS || !RETRYABLE.has(sqlStateOf(error))) throw error;
-    return retryOnConflict(work, attempt + 1);
-  }
-}
+/** Calls `work` and repeats the call as `retryLostRace` does. */
+export const retryOnConflict = <T>(work: () => Promise<T>): Promise<T> => retryLostRace(isLostRace, work);

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import tls from 'node:tls';
-import { fieldsOf } from './fields';
+import { fieldsOf } from '../core/values';
 import type { ParseResult } from './public-key';
 
 /** Matches the parameter with which libpq verifies the server by the certificates of the system. */

@@ -1,4 +1,4 @@
-import { fieldsOf } from './fields';
+import { fieldsOf } from '../core/values';
 
 /** SQLSTATEs that belong to error codes of Prisma. */
 const OF_PRISMA: ReadonlyMap<unknown, string> = new Map([

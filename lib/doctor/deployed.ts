@@ -6,11 +6,10 @@ import { Webhook } from 'svix';
 import * as z from 'zod/mini';
 import { isLoopback, variables } from '../base/env';
 import { errorCode } from '../base/errors';
-import { fieldsOf } from '../base/fields';
-import { parseJson } from '../http/body';
+import { fieldsOf, parseJson } from '../core/values';
+import { INVALID_SIGNATURE } from '../core/webhook';
 import { isMiddlewareHeader } from '../next/middleware-headers';
 import { METADATA_PATH } from '../protected-resource';
-import { INVALID_SIGNATURE } from '../webhook';
 import { type CheckResult, check, fail, skip, warn } from './check';
 import { validVariables } from './variables';
 

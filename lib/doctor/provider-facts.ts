@@ -145,7 +145,7 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
       return expectSame(at(body, 'external_id'), null);
     },
   },
-  'lib/idp/claims.ts: reads the tenant from the claim `o`': {
+  'lib/idp/sdk-formats.ts: reads the tenant from the claim `o`': {
     'a token has the active organization and the role': async (data) =>
       expectMembership(data, [needOrganization(data), 'member']),
   },

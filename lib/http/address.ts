@@ -1,4 +1,4 @@
-import { appFileOf, isAlias } from '../next/paths';
+import { appFileOf, isAlias } from '../next/app-files';
 import type { RejectionStatus } from './rejection';
 
 /**

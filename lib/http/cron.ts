@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { HttpError } from './error';
+import { HttpError } from '../core/error';
 import { addLogFields } from './request-log';
 import { json, type RouteContext, type RouteHandler, route } from './route';
 

@@ -1,30 +1,24 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { randomUUID } from 'node:crypto';
 import { describeError } from '../base/errors';
 import { log } from '../base/log';
-import { telemetry, withRequestSpan } from '../telemetry/current';
-import type { HandledRequest, RequestLogFields } from '../telemetry/port';
+import type { HandledRequest, Observer, RequestFields } from '../core/ports';
+import { requestIdOf } from '../core/route';
+import { telemetry, withRequestSpan, withSpan } from '../telemetry/current';
 
-const SAFE_REQUEST_ID = /^[A-Za-z0-9_.:-]{1,64}$/;
-
-/** Returns the id of a request: the client's `x-request-id` if it matches SAFE_REQUEST_ID, otherwise a new UUID. */
-export const requestIdOf = (header: unknown): string =>
-  typeof header === 'string' && SAFE_REQUEST_ID.test(header) ? header : randomUUID();
-
-const currentFields = new AsyncLocalStorage<RequestLogFields>();
+const currentFields = new AsyncLocalStorage<RequestFields>();
 
 /** Runs `work`. Calls of `addLogFields` during `work` write to `fields`. */
-export function withLogFields<T>(fields: RequestLogFields, work: () => Promise<T>): Promise<T> {
+export function withLogFields<T>(fields: RequestFields, work: () => Promise<T>): Promise<T> {
   return currentFields.run(fields, work);
 }
 
 /** Adds fields to the log line of the current request. Has no effect outside of a call of `withLogFields`. */
-export function addLogFields(fields: RequestLogFields): void {
+export function addLogFields(fields: RequestFields): void {
   Object.assign(currentFields.getStore() ?? {}, fields);
 }
 
 /** Writes the log line of a request and records its metrics. A 503 is not an error, because its sender has logged the cause. */
-export function logRequest(request: HandledRequest): void {
+function logRequest(request: HandledRequest): void {
   telemetry()?.recordRequest(request);
   const { requestId, method, route, status, ms, fields, error, quiet } = request;
   const line = {
@@ -39,6 +33,14 @@ export function logRequest(request: HandledRequest): void {
   log[quiet && error === undefined ? 'debug' : level](line, 'request');
 }
 
+/** The log and the telemetry of this process. */
+export const observer: Observer = {
+  run: (fields, headers, work) => withRequestSpan(headers, () => withLogFields(fields, work)),
+  note: addLogFields,
+  span: withSpan,
+  handled: logRequest,
+};
+
 /**
  * Runs the lookup of the user of a page or a server action, and writes one log line for it. Within a route, only adds the
  * fields to the line of the route.
@@ -46,7 +48,7 @@ export function logRequest(request: HandledRequest): void {
 export async function logUserLookup<T>(headers: Pick<Headers, 'get'>, work: () => Promise<T>): Promise<T> {
   if (currentFields.getStore()) return work();
   const startedAt = performance.now();
-  const fields: RequestLogFields = {};
+  const fields: RequestFields = {};
   return withRequestSpan(headers, async () => {
     try {
       return await withLogFields(fields, work);

@@ -1,91 +1,14 @@
 import type { NextRequest } from 'next/server';
-import { logRequest, requestIdOf, withLogFields } from '#lib/http/request-log';
-import { withRequestSpan } from '../telemetry/current';
-import type { RequestLogFields } from '../telemetry/port';
-import { HttpError } from './error';
+import { createRoute, type RouteHandler as Handler, type RouteContext } from '../core/route';
+import { observer } from './request-log';
 
-/** Returns a JSON response. `route` adds the headers that every response has. */
-export const json = (body: object, status = 200): Response => Response.json(body, { status });
+export { json } from '../core/route';
+export type { RouteContext };
+export type RouteHandler<C extends RouteContext> = Handler<C, NextRequest>;
 
-/** The second argument that Next.js passes to a route handler. */
-export interface RouteContext {
-  readonly params: Promise<unknown>;
-}
-
-/** Function that Next.js calls for a method of a route. */
-export type RouteHandler<C extends RouteContext> = (
-  request: NextRequest,
-  context: C,
-) => Promise<Response> | Response;
-
-/** Converts an error of a handler to a response (docs/contract.md, 7). */
-async function errorResponse(error: unknown): Promise<Response> {
-  if (error instanceof HttpError)
-    return Response.json({ message: error.message }, { status: error.status, headers: error.headers });
-  // Next.js implements `redirect()` and `notFound()` with errors. Next.js itself must catch these errors.
+// Not of lib/link.ts, because a health check needs neither a store nor a cache.
+export const route = createRoute<NextRequest>(observer, async (error) => {
+  // Next.js implements `redirect()` and `notFound()` with errors, which it must catch.
   const { unstable_rethrow } = await import('next/navigation');
   unstable_rethrow(error);
-  return json({ message: 'Internal Server Error' }, 500);
-}
-
-/** Returns a `server-timing` header for the developer tools of a browser, for example `cache;desc=hit`. */
-const serverTiming = ({ cache, caller, registered }: RequestLogFields): string =>
-  Object.entries({ cache, caller, registered })
-    .flatMap(([name, outcome]) => (outcome ? [`${name};desc=${outcome}`] : []))
-    .join(', ');
-
-/** Returns the path with the names of its parameters, because their values may be personal data: `/notes/v1/[noteId]`. */
-async function patternOf(pathname: string, params: Promise<unknown>): Promise<string> {
-  const names = new Map<string, string>();
-  for (const [name, values] of Object.entries((await params) ?? {}))
-    for (const value of [values].flat()) names.set(String(value), `[${name}]`);
-  if (names.size === 0) return pathname;
-  return pathname
-    .split('/')
-    .map((segment) => names.get(decodeURIComponent(segment)) ?? names.get(segment) ?? segment)
-    .join('/');
-}
-
-/**
- * Creates a route from a handler. An error of the handler becomes a JSON response. If the handler calls `redirect()` or
- * `notFound()`, Next.js creates the response. Every other response has an `x-request-id` and `cache-control: no-store`, a 401 has
- * a challenge (RFC 6750, 3), and its request has one log line with the pattern of the path, or with `name` instead. With `quiet`,
- * this line has the level `debug` unless the handler throws.
- */
-export function route<C extends RouteContext>(
-  handler: RouteHandler<C>,
-  { quiet = false, name }: { readonly quiet?: boolean; readonly name?: string } = {},
-): RouteHandler<C> {
-  const handle = async (request: NextRequest, context: C) => {
-    const startedAt = performance.now();
-    const fields: RequestLogFields = {};
-    let failure: unknown;
-    const response = await withLogFields(fields, async () => {
-      const returned = await handler(request, context);
-      // The headers of the returned response may be immutable.
-      return new Response(returned.body, returned);
-    }).catch((error: unknown) => {
-      failure = error;
-      return errorResponse(error);
-    });
-    const requestId = requestIdOf(request.headers.get('x-request-id'));
-    response.headers.set('cache-control', 'no-store');
-    response.headers.set('x-request-id', requestId);
-    if (response.status === 401 && !response.headers.has('www-authenticate'))
-      response.headers.set('www-authenticate', 'Bearer');
-    const timing = serverTiming(fields);
-    if (timing) response.headers.set('server-timing', timing);
-    logRequest({
-      requestId,
-      method: request.method,
-      route: name ?? (await patternOf(request.nextUrl.pathname, context.params)),
-      status: response.status,
-      ms: performance.now() - startedAt,
-      fields,
-      error: failure,
-      quiet,
-    });
-    return response;
-  };
-  return (request, context) => withRequestSpan(request.headers, () => handle(request, context));
-}
+});

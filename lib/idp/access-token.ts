@@ -1,10 +1,10 @@
 import { verifyToken } from '@clerk/backend';
 import * as z from 'zod/mini';
-import { isIdentityProviderUserId } from '../api/identifier';
 import { environment } from '../base/env';
-import { parseJson } from '../http/body';
-import { parseActor } from './claims';
-import { rejectedVerdict, type Verdict } from './verdict';
+import { isIdentityProviderUserId, parseJson } from '../core/values';
+import type { Verdict } from '../core/verdict';
+import { parseActor } from './sdk-formats';
+import { rejectedVerdict } from './verdict';
 
 /** Types in the header of an access token (RFC 9068, 2.1). */
 const TYPES = ['at+jwt', 'application/at+jwt'];

@@ -3,20 +3,13 @@ import { LRUCache } from 'lru-cache';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import * as z from 'zod/mini';
 import { environment } from '../base/env';
-import { withTimeout } from '../base/timeout';
+import { withTimeout } from '../core/async';
+import type { Unchecked, Verdict } from '../core/verdict';
 import { passedHeader } from '../next/middleware-headers';
 import { decode, isAccessToken, verifyAccessToken } from './access-token';
 import { type Credential, extractCredential, type NoCredential } from './credential';
 import { NO_REDIRECT, REASON_HEADER, SESSION_HEADERS } from './sdk-formats';
-import {
-  NO_VERDICT,
-  readVerdict,
-  rejectedVerdict,
-  SIGNED_OUT,
-  signVerdict,
-  VERDICT,
-  type Verdict,
-} from './verdict';
+import { NO_VERDICT, readVerdict, rejectedVerdict, SIGNED_OUT, signVerdict, VERDICT } from './verdict';
 
 /** Time limit of a verification without IDP_JWT_KEY, for which the SDK gets the public keys from the provider. */
 const VERIFY_MS = 4_000;
@@ -43,7 +36,7 @@ function isValidWithSomeKey(jwt: string): boolean {
 /**
  * Returns the verdict on a credential that could not be checked for lack of keys. Without a token that needs them, it is invalid.
  */
-function uncheckedVerdict({ reason }: Verdict, { value }: Credential): Verdict {
+function uncheckedVerdict({ reason }: Unchecked, { value }: Credential): Verdict {
   const tokens = value.match(/(?<=^Bearer |__session[^=]*=)[^;]+/g) ?? [];
   if (!tokens.some(isValidWithSomeKey)) return { reason };
   return { reason, isUnchecked: true, isAccessToken: tokens.some(isAccessToken) || undefined };

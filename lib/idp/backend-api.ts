@@ -2,8 +2,9 @@ import { type ClerkClient, createClerkClient } from '@clerk/backend';
 import * as z from 'zod/mini';
 import { parseEnvironmentSubset, variables } from '../base/env';
 import { TransientError } from '../base/errors';
-import { fieldsOf } from '../base/fields';
-import { withTimeout } from '../base/timeout';
+import { withTimeout } from '../core/async';
+import type { Kind } from '../core/ports';
+import { fieldsOf } from '../core/values';
 
 /** Maximum number of entries in one response. */
 export const MAX_PAGE = 500;
@@ -34,9 +35,6 @@ function convertError(error: unknown): Error {
   const [code] = errors.flatMap(({ code }) => (/^\w{1,60}$/.test(code) ? [` (${code})`] : []));
   return new Error(`The identity provider responds with status ${status}${code ?? ''}`);
 }
-
-/** Kinds of the provider's resources that have internal ids (lib/ids/kinds.ts). */
-type Kind = 'user' | 'tenant';
 
 const Entry = z.object({
   id: z.string(),

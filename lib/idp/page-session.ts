@@ -2,7 +2,7 @@ import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } f
 import { environment } from '../base/env';
 import { describeError } from '../base/errors';
 import { rateLimitedWarning } from '../base/log';
-import { withTimeout } from '../base/timeout';
+import { withTimeout } from '../core/async';
 import { withoutDefaultPort } from '../http/address';
 import { cancelRewrite, passHeader, rewrite } from '../next/middleware-headers';
 import { dropInvalidRouterState } from '../next/router-state';

@@ -1,3 +1,6 @@
+import { fieldsOf, isIdentityProviderUserId } from '../core/values';
+import type { ActiveOrganization, Actor } from '../core/verdict';
+
 /*
  * What the provider's SDK does not document, and its middleware and `auth()` agree on: names of cookies, parameters and headers,
  * and reasons. tests/unit/frameworks.test.ts compares them with the installed SDK.
@@ -37,3 +40,32 @@ export const PARAMETER_PREFIX = '__clerk_';
 
 /** With this header, the SDK does not redirect the browser to the provider. */
 export const NO_REDIRECT = ['sec-fetch-dest', 'empty'] as const;
+
+/**
+ * Returns the actor in the claim `act` of a session token (RFC 8693, 4.1). Returns undefined without the claim, and null for a
+ * malformed claim. The id of an actor follows the rule for user ids.
+ */
+export function parseActor(act: unknown): Actor | null | undefined {
+  if (act === undefined || act === null) return undefined;
+  const { sub, type = null } = fieldsOf(act);
+  if (!isIdentityProviderUserId(sub)) return null;
+  if (type === null) return { id: sub };
+  return typeof type === 'string' ? { id: sub, type } : null;
+}
+
+/**
+ * Returns the active organization that the SDK read from the claims of a session token, or undefined if the id or the role is
+ * malformed. The SDK does not check the types of the claims, and turns a role of any type into a text.
+ */
+export function parseOrganization(session: {
+  readonly orgId?: unknown;
+  readonly orgRole?: unknown;
+  readonly sessionClaims?: object | null;
+}): ActiveOrganization | undefined {
+  const { orgId: id, orgRole: role, sessionClaims } = session;
+  // A token of version 2 has the claim `o`.
+  const { o, org_role } = fieldsOf(sessionClaims);
+  const claim = o === undefined ? org_role : fieldsOf(o)['rol'];
+  if (!isIdentityProviderUserId(id) || typeof role !== 'string') return undefined;
+  return typeof claim === 'string' && claim !== '' ? { id, role } : undefined;
+}

@@ -1,5 +1,5 @@
 import { redirect } from 'next/navigation';
-import { HttpError } from '../http/error';
+import { HttpError } from '../core/error';
 import { PAGE_PATH } from './verdict';
 
 /** Redirects from a page to the sign-in page, which returns the browser to the page. In a route, throws an HttpError 401. */

@@ -1,41 +1,46 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod/mini';
-import { isIdentityProviderUserId } from '../api/identifier';
 import { environment } from '../base/env';
 import { describeError } from '../base/errors';
 import { rateLimitedWarning } from '../base/log';
-import { parseActor, parseOrganization } from './claims';
-import { WITHOUT_KEYS } from './sdk-formats';
+import { fieldsOf, isIdentityProviderUserId } from '../core/values';
+import type { Verdict } from '../core/verdict';
+import { parseActor, parseOrganization, WITHOUT_KEYS } from './sdk-formats';
 
 const Actor = z.object({ id: z.string(), type: z.exactOptional(z.string()) });
-
-const Verdict = z.object({
-  /** The user of a verified session. */
-  user: z.optional(z.string()),
-  /** Why there is no user. Only the log shows the reason. */
-  reason: z.optional(z.string()),
-  /** True if the credential could not be checked, so that it is neither valid nor invalid. */
-  isUnchecked: z.optional(z.boolean()),
-  /** True if the unchecked credential is an access token, which no route for sessions accepts. */
-  isAccessToken: z.optional(z.boolean()),
-  /** Times of the token in seconds since 1970. */
+const Session = z.object({
+  user: z.string(),
   issuedAt: z.optional(z.number()),
   expiresAt: z.optional(z.number()),
   organization: z.optional(z.object({ id: z.string(), role: z.string() })),
   actor: z.optional(Actor),
-  /** A verified OAuth access token of a client that acts for a user. It is not a session. */
-  accessToken: z.optional(
-    z.object({
-      user: z.string(),
-      clientId: z.string(),
-      scopes: z.array(z.string()),
-      audiences: z.array(z.string()),
-      actor: z.optional(Actor),
-    }),
-  ),
 });
-/** Result of the check of a credential. */
-export type Verdict = Readonly<z.infer<typeof Verdict>>;
+const reason = z.string();
+const AccessToken = z.object({
+  reason,
+  expiresAt: z.optional(z.number()),
+  accessToken: z.object({
+    user: z.string(),
+    clientId: z.string(),
+    scopes: z.array(z.string()),
+    audiences: z.array(z.string()),
+    actor: z.optional(Actor),
+  }),
+});
+const Unchecked = z.object({
+  reason,
+  isUnchecked: z.literal(true),
+  isAccessToken: z.optional(z.boolean()),
+});
+const Without = z.object({ reason });
+
+/** Parses a verdict by its fields. A union of the schemas would try each of them. */
+function parseVerdict(value: unknown): Verdict {
+  const { user, accessToken, isUnchecked } = fieldsOf(value);
+  if (user !== undefined) return Session.parse(value);
+  if (accessToken !== undefined) return AccessToken.parse(value);
+  return isUnchecked === undefined ? Without.parse(value) : Unchecked.parse(value);
+}
 
 /** The SDK's reason for a rejection. Other text is not logged, because it might contain a part of the request. */
 const REASON = /^[a-z-]{1,100}$/;
@@ -107,10 +112,5 @@ export function readVerdict(headers: Pick<Headers, 'get'>): Verdict {
   const [payload = '', mac = ''] = (headers.get(VERDICT) ?? '').split('.');
   const [given, expected] = [Buffer.from(mac), Buffer.from(macOf(payload))];
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return NO_VERDICT;
-  return Verdict.parse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
-}
-
-/** Throws if the middleware treated the path of a route as a page, because it then did not check the origin of the cookies. */
-export function ensureApiRequest({ headers }: { readonly headers: Pick<Headers, 'get'> }): void {
-  if (headers.get(PAGE_PATH) !== null) throw new Error('The middleware treated a route as a page');
+  return parseVerdict(JSON.parse(Buffer.from(payload, 'base64url').toString()));
 }

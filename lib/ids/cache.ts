@@ -1,9 +1,9 @@
-import { UUID } from '../api/identifier';
 import { environment } from '../base/env';
 import { TransientError } from '../base/errors';
+import type { CacheRead, Kind } from '../core/ports';
+import { UUID } from '../core/values';
 import { withKv } from '../storage/kv';
 import { withSpan } from '../telemetry/current';
-import type { Kind } from './kinds';
 
 const cacheKey = (kind: Kind, providerId: string) => `auth:${kind}-id-by-idp:${providerId}`;
 
@@ -14,40 +14,6 @@ const WRONG_TYPE = /^(?:Command failed: )?WRONGTYPE /;
 const BLOCKED = '-';
 /** Time after which no lookup is in flight that began before (lib/operator/forget.ts explains it). The rest allows for clocks. */
 const BLOCK_SECONDS = 60;
-
-/** Result of a cache read. After an `error`, a request should not wait for the cache again (up to 500 ms). */
-export type CacheResult =
-  | { readonly outcome: 'hit'; readonly id: string }
-  /** `entry`: the entry blocks the id, or has a value that this service could not have stored. */
-  | { readonly outcome: 'miss' | 'error'; readonly entry?: 'block' | 'invalid' | undefined };
-
-async function read(key: string): Promise<CacheResult> {
-  try {
-    const value = await withKv((kv) =>
-      kv.get(key).catch((error: unknown) => {
-        if (error instanceof Error && WRONG_TYPE.test(error.message)) return undefined;
-        throw error;
-      }),
-    );
-    if (typeof value === 'string' && UUID.test(value)) return { outcome: 'hit', id: value };
-    return { outcome: 'miss', entry: value === null ? undefined : value === BLOCKED ? 'block' : 'invalid' };
-  } catch {
-    return { outcome: 'error' };
-  }
-}
-
-/**
- * Reads an internal id from the cache by the id at the identity provider. Never rejects (docs/contract.md, 5.2).
- *
- * A value that this service could not have stored is a miss, and the next write replaces it. A call takes at most 500 ms. The
- * calls of an event loop iteration share one round trip.
- */
-export const readCachedId = (kind: Kind, providerId: string): Promise<CacheResult> =>
-  withSpan(
-    'cache read',
-    () => read(cacheKey(kind, providerId)),
-    ({ outcome }) => outcome,
-  );
 
 const block = (kind: Kind, id: string) =>
   withKv((kv) => kv.set(cacheKey(kind, id), BLOCKED, { ex: BLOCK_SECONDS }));
@@ -68,21 +34,17 @@ export async function uncache(kind: Kind, providerIds: readonly string[]): Promi
 }
 
 /**
- * Stores an internal id for the configured time (10 minutes). Replaces an invalid `entry` of a tenant with a block, because a
- * block that has replaced the entry in the meantime must stay. Never rejects. After an error, the entry may be missing.
+ * Stores an internal id for the configured time (10 minutes) in place of `replaced`. Never rejects. After an error, the entry may
+ * be missing. The id of a tenant never replaces a block, which an invalid value can have become since it was read.
  */
-export async function cacheId(
-  kind: Kind,
-  providerId: string,
-  id: string,
-  entry: 'block' | 'invalid' | undefined,
-): Promise<void> {
+async function put(kind: Kind, providerId: string, id: string, replaced: unknown): Promise<void> {
   const ex = environment().USER_ID_CACHE_TTL_SECONDS;
-  const options = kind === 'tenant' ? { ex, nx: true as const } : { ex };
-  const store = () =>
-    kind === 'tenant' && entry === 'invalid'
-      ? block(kind, providerId)
-      : withKv((kv) => kv.set(cacheKey(kind, providerId), id, options));
+  const isInvalid = replaced !== null && replaced !== BLOCKED;
+  const store = () => {
+    if (kind === 'user') return withKv((kv) => kv.set(cacheKey(kind, providerId), id, { ex }));
+    if (isInvalid) return block(kind, providerId);
+    return withKv((kv) => kv.set(cacheKey(kind, providerId), id, { ex, nx: true }));
+  };
   await withSpan(
     'cache write',
     () =>
@@ -93,3 +55,33 @@ export async function cacheId(
     (outcome) => outcome,
   );
 }
+
+async function read(kind: Kind, providerId: string): Promise<CacheRead> {
+  try {
+    const value = await withKv((kv) =>
+      kv.get(cacheKey(kind, providerId)).catch((error: unknown) => {
+        if (error instanceof Error && WRONG_TYPE.test(error.message)) return undefined;
+        throw error;
+      }),
+    );
+    if (typeof value === 'string' && UUID.test(value)) return { outcome: 'hit', id: value };
+    // A registration in flight can be older than a block.
+    const isShared = kind === 'user' || value !== BLOCKED;
+    return { outcome: 'miss', isShared, put: (id) => put(kind, providerId, id, value) };
+  } catch {
+    return { outcome: 'error', isShared: kind === 'user' };
+  }
+}
+
+/**
+ * Reads an internal id from the cache by the id at the identity provider. Never rejects (docs/contract.md, 5.2).
+ *
+ * A value that this service could not have stored is a miss, and the next write replaces it. A call takes at most 500 ms. The
+ * calls of an event loop iteration share one round trip.
+ */
+export const readCachedId = (kind: Kind, providerId: string): Promise<CacheRead> =>
+  withSpan(
+    'cache read',
+    () => read(kind, providerId),
+    ({ outcome }) => outcome,
+  );

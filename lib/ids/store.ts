@@ -1,7 +1,29 @@
 import { v7 as uuidV7 } from 'uuid';
 import * as z from 'zod/mini';
-import { batch } from '../base/batch';
-import { KINDS, type Kind } from './kinds';
+import { batch } from '../core/async';
+import type { Kind, Stored } from '../core/ports';
+
+/**
+ * Kinds of internal ids, each with the names of its tables and columns. A tenant is an organization of the identity provider.
+ * Each kind has a table of its own, because foreign keys of other tables refer to it, and its unique key makes a link exactly
+ * once.
+ */
+export const KINDS = {
+  user: {
+    table: 'users',
+    column: 'identity_provider_user_id',
+    previousIds: 'previous_ids',
+    owner: 'user_id',
+    pendingDeletions: 'pending_deletions',
+  },
+  tenant: {
+    table: 'tenants',
+    column: 'identity_provider_organization_id',
+    previousIds: 'previous_tenant_ids',
+    owner: 'tenant_id',
+    pendingDeletions: 'pending_tenant_deletions',
+  },
+} as const;
 
 // A forgotten id is one whose link an operator has deleted. The table `forgotten_users` has a keyed hash of the id, the time of
 // the deletion and an expiry. The key is a random value in the database and not derived from a secret, because all processes need
@@ -11,21 +33,17 @@ import { KINDS, type Kind } from './kinds';
 /** Loads the database client on first use, because a process that finds its ids in the cache never needs it. */
 const storage = () => import('../storage/database');
 
-/**
- * What the tables say about an id of the provider. `forgotten` is an expired previous id, which a user or tenant had before a
- * relink, and a tenant with a pending deletion. An id whose row was deleted is `none` (see `forgottenUntil`).
- */
-export type Link =
-  | { readonly state: 'linked'; readonly id: string }
-  | { readonly state: 'forgotten' | 'none'; readonly id?: undefined };
-
 const Links = z.array(z.object({ providerId: z.string(), id: z.nullable(z.guid()) }));
 
-/** Returns the links of ids. Omits an id that is `none`. Runs one statement. Passes database errors through. */
+/**
+ * Returns the links of ids. Omits an id that is `none`, which includes one whose row was deleted (see `forgottenUntil`).
+ * `forgotten` is an expired previous id, which a user or tenant had before a relink, and a tenant with a pending deletion. Runs
+ * one statement. Passes database errors through.
+ */
 export async function findLinks(
   kind: Kind,
   providerIds: readonly string[],
-): Promise<ReadonlyMap<string, Link>> {
+): Promise<ReadonlyMap<string, Stored>> {
   const { database, raw, sql } = await storage();
   const [table, column] = [raw(KINDS[kind].table), raw(KINDS[kind].column)];
   // A user stays until the deletion. A lookup takes no lock, so that a long deletion delays no other id.
@@ -91,7 +109,7 @@ export async function forgottenUntil(
 const find = (kind: Kind) =>
   batch(async (providerIds: readonly string[]) => {
     const links = await findLinks(kind, [...new Set(providerIds)]);
-    return providerIds.map((id): Link => links.get(id) ?? { state: 'none' });
+    return providerIds.map((id): Stored => links.get(id) ?? { state: 'none' });
   });
 const finders = { user: find('user'), tenant: find('tenant') };
 
@@ -99,7 +117,7 @@ const finders = { user: find('user'), tenant: find('tenant') };
  * Returns the link of a user or an organization. The calls of an event loop iteration share a statement, because a lookup of many
  * ids costs little more than a lookup of one.
  */
-export const findLink = (kind: Kind, providerId: string): Promise<Link> => finders[kind](providerId);
+export const findLink = (kind: Kind, providerId: string): Promise<Stored> => finders[kind](providerId);
 
 /** Inserts a link and returns the internal id, or undefined if `insertLinks` inserts none. */
 export const insertLink = async (

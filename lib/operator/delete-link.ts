@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { retryOnConflict } from '../base/conflict';
-import { KINDS, type Kind } from '../ids/kinds';
+import type { Kind } from '../core/ports';
+import { KINDS } from '../ids/store';
 import { database, raw, type Transaction } from '../storage/database';
 import { type Change, recordChanges } from './history';
 import { cancelDeletion, unfinishedIds } from './pending-deletions';

@@ -1,11 +1,11 @@
 import * as z from 'zod/mini';
-import { isIdentityProviderUserId } from '../api/identifier';
 import { InternalUserId } from '../api/schemas';
 import { retryOnConflict } from '../base/conflict';
 import { type RetryOptions, retry } from '../base/retry';
+import type { Kind } from '../core/ports';
+import { isIdentityProviderUserId } from '../core/values';
 import { setExternalId } from '../idp/backend-api';
-import { KINDS, type Kind } from '../ids/kinds';
-import { forgottenUntil } from '../ids/store';
+import { forgottenUntil, KINDS } from '../ids/store';
 import { database, raw, sql } from '../storage/database';
 import { deleteForgotten, TRANSACTION } from './delete-link';
 import { type Change, recordChanges } from './history';

@@ -1,6 +1,6 @@
 import { type RetryOptions, retry } from '../base/retry';
+import type { Kind } from '../core/ports';
 import { listById } from '../idp/backend-api';
-import type { Kind } from '../ids/kinds';
 import { deleteIfDue } from './delete-link';
 import { completeDeletion, type ForgetResult, uncacheAll } from './forget';
 import type { Change } from './history';

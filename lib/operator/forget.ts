@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { retry } from '../base/retry';
+import type { Kind } from '../core/ports';
 import { uncache } from '../ids/cache';
-import type { Kind } from '../ids/kinds';
 import { findLinks } from '../ids/store';
 import { database } from '../storage/database';
 import { deleteLink, TRANSACTION } from './delete-link';

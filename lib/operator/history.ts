@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import * as z from 'zod/mini';
-import { KINDS, type Kind } from '../ids/kinds';
+import type { Kind } from '../core/ports';
+import { KINDS } from '../ids/store';
 import { database, raw, sql, type Transaction } from '../storage/database';
 import { findRows, Time } from './rows';
 

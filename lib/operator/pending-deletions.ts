@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
-import { KINDS, type Kind } from '../ids/kinds';
+import type { Kind } from '../core/ports';
+import { KINDS } from '../ids/store';
 import { database, raw, type Transaction } from '../storage/database';
 import { idHash, recordChanges } from './history';
 import { Time } from './rows';

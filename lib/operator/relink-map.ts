@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { CsvError, parse } from 'csv-parse';
-import { isIdentityProviderUserId } from '../api/identifier';
 import type { RetryOptions } from '../base/retry';
+import { isIdentityProviderUserId } from '../core/values';
 import { providerUsers } from './paginate';
 
 /**

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
-import { KINDS, type Kind } from '../ids/kinds';
-import { findLinks, forgottenUntil } from '../ids/store';
+import type { Kind } from '../core/ports';
+import { findLinks, forgottenUntil, KINDS } from '../ids/store';
 import { database, raw, sql } from '../storage/database';
 
 /**

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { sqlStateOf } from '../base/errors';
-import { HttpError } from '../http/error';
+import { HttpError } from '../core/error';
 
 /** SQLSTATEs of a violated unique key and of a violated exclusion constraint, such as one that prevents overlapping bookings. */
 const CONFLICTS: ReadonlySet<string | undefined> = new Set(['23505', '23P01']);

@@ -5,10 +5,10 @@ import * as z from 'zod/mini';
 import { databaseOptions } from '../base/database-url';
 import { parseEnvironmentSubset, variables } from '../base/env';
 import { describeError } from '../base/errors';
-import { fieldsOf } from '../base/fields';
 import { log } from '../base/log';
 import { processState } from '../base/process-state';
 import { onShutdown } from '../base/shutdown';
+import { fieldsOf } from '../core/values';
 import { Prisma, PrismaClient } from '../generated/prisma/client';
 
 /** Maximum time to open a connection, for which a suspended database has to start, and maximum wait for a free connection. */

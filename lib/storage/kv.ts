@@ -1,11 +1,11 @@
 import { VercelKV } from '@vercel/kv';
 import { ConsecutiveBreaker, circuitBreaker, handleAll } from 'cockatiel';
 import { Pool } from 'undici';
-import { batch } from '../base/batch';
 import { kvAddress } from '../base/env';
 import { describeError } from '../base/errors';
 import { log } from '../base/log';
 import { processState } from '../base/process-state';
+import { batch } from '../core/async';
 import { telemetry } from '../telemetry/current';
 
 /** Time limit of one call to the store. A request with a session makes at most two calls. */

@@ -1,5 +1,6 @@
 import { processState } from '../base/process-state';
-import type { SpanOutcomes, Telemetry } from './port';
+import type { Observer } from '../core/ports';
+import type { Telemetry } from './port';
 
 const state = processState('telemetry', (): { current?: Telemetry } => ({}));
 
@@ -16,10 +17,5 @@ export const withRequestSpan = <T>(headers: Pick<Headers, 'get'>, work: () => Pr
   state.current ? state.current.withRequest(headers, work) : work();
 
 /** Runs `work` in a span that records the outcome. If telemetry is disabled, runs `work` without a span. */
-export function withSpan<S extends keyof SpanOutcomes, T>(
-  name: S,
-  work: () => Promise<T>,
-  outcomeOf: (result: T) => SpanOutcomes[S],
-): Promise<T> {
-  return state.current ? state.current.withSpan(name, work, outcomeOf) : work();
-}
+export const withSpan: Observer['span'] = (name, work, outcomeOf) =>
+  state.current ? state.current.withSpan(name, work, outcomeOf) : work();

@@ -1,5 +1,5 @@
 import type { Meter } from '@opentelemetry/api';
-import type { HandledRequest, RequestLogFields, SpanOutcomes } from './port';
+import type { HandledRequest, RequestFields, SpanOutcomes } from '../core/ports';
 
 /** Bucket boundaries for requests, from the OpenTelemetry semantic conventions for HTTP. */
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
@@ -72,7 +72,7 @@ export function instruments(meter: Meter) {
       if (isWebhook) webhooks.add(1, { 'identity_link.outcome': resultOf(status) });
       return attributes;
     },
-    recordPageUser: ({ caller }: RequestLogFields): void => addRegistration('request', caller),
+    recordPageUser: ({ caller }: RequestFields): void => addRegistration('request', caller),
     addOpenBreakers: (change: 1 | -1): void => breakers.add(change),
   };
 }

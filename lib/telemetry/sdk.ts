@@ -23,7 +23,7 @@ import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk
 import { AlwaysOffSampler, BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { waitUntil } from '@vercel/functions';
 import { rateLimitedWarning } from '../base/log';
-import { withTimeout } from '../base/timeout';
+import { withTimeout } from '../core/async';
 import { instruments } from './metrics';
 import type { Telemetry } from './port';
 import type { TelemetrySettings } from './settings';

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { buildPackage } from '../build.mjs';
 
 // Scripts, tests and the doctor get a variant of `nextLink`, because Next.js alone has the modules of a request.
@@ -8,6 +7,5 @@ await buildPackage({
   others: ['outside-next', 'cli', 'checks'],
   files: ['README.md', 'CHANGELOG.md', 'LICENSE'],
   types: 'types/packages/clerk-identity-link/src',
-  paths: JSON.parse(readFileSync('tsconfig.json', 'utf8')).compilerOptions.paths,
   conditions: { next: { 'clerk-identity-link': outside, 'react-server': './next.js', default: outside } },
 });

@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import type { Kind } from '#lib/ids/kinds';
+import type { Kind } from '#lib/core/ports';
 
 /** A user or an organization in the identity provider's database. */
 interface StoredEntry {

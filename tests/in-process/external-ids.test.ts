@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { KINDS, type Kind } from '#lib/ids/kinds';
+import type { Kind } from '#lib/core/ports';
+import { KINDS } from '#lib/ids/store';
 import { lockInserts, lockRow } from '../harness/dependencies/row-lock';
 import { importAsProcess } from '../harness/in-process';
 import { countOutcomes } from '../harness/outcomes';
@@ -16,7 +17,7 @@ const { database, kv, provider, environment, run } = await startLinksCommand();
 const { adopt, closeDatabase, providerUsers, publish, resolveId } = await importAsProcess(async () => ({
   ...(await import('#lib/operator/external-ids')),
   ...(await import('#lib/operator/paginate')),
-  ...(await import('#lib/ids/resolve')),
+  resolveId: (await import('#lib/link')).link.resolve,
   ...(await import('#lib/storage/database')),
 }));
 afterAll(closeDatabase);

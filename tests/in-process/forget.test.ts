@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { KINDS } from '#lib/ids/kinds';
+import { KINDS } from '#lib/ids/store';
 import { query } from '../harness/dependencies/database';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 
@@ -20,7 +20,7 @@ const service = await importAsProcess(async () => ({
   ...(await import('#lib/operator/forget')),
   ...(await import('#lib/ids/store')),
   ...(await import('#lib/register')),
-  ...(await import('#lib/ids/resolve')),
+  resolveId: (await import('#lib/link')).link.resolve,
 }));
 
 /** First words of the cache commands and database statements, in the order of their arrival. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { KINDS, type Kind } from '#lib/ids/kinds';
+import type { Kind } from '#lib/core/ports';
+import { KINDS } from '#lib/ids/store';
 import { openTransaction, pauseInserts } from '../harness/dependencies/row-lock';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { SIGNING_SECRET } from '../harness/keys';
@@ -24,8 +25,8 @@ const loadProcess = () =>
       ...(await import('#lib/operator/backfill')),
       ...(await import('#lib/operator/delete-link')),
       ...(await import('#lib/operator/forget')),
-      ...(await import('#lib/guard')),
-      ...(await import('#lib/ids/resolve')),
+      resolveUser: (await import('#lib/link')).link.resolveUser,
+      resolveId: (await import('#lib/link')).link.resolve,
     };
     const withFields = async <T>(work: () => Promise<T>) => {
       const fields: Parameters<typeof service.withLogFields>[0] = {};

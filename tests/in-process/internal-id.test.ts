@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { describeError } from '#lib/base/errors';
-import { KINDS } from '#lib/ids/kinds';
+import { KINDS } from '#lib/ids/store';
 import type { Telemetry } from '#lib/telemetry/port';
 import { CommandError } from '../../dev/kv/memory';
 import { DISK_FULL, importAsProcess, startInProcess } from '../harness/in-process';
@@ -14,8 +14,8 @@ const OTHER_ID = '5f0c9a7e-1b2d-4c3e-8f90-a1b2c3d4e5f6';
 const loadProcess = () =>
   importAsProcess(async () => ({
     ...(await import('#lib/telemetry/current')),
-    ...(await import('#lib/ids/resolve')),
-    ...(await import('#lib/guard')),
+    resolveId: (await import('#lib/link')).link.resolve,
+    resolveUser: (await import('#lib/link')).link.resolveUser,
   }));
 let service: Awaited<ReturnType<typeof loadProcess>>;
 

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { KINDS, type Kind } from '#lib/ids/kinds';
+import type { Kind } from '#lib/core/ports';
+import { KINDS } from '#lib/ids/store';
 import { runLinksCommand, startLinksCommand } from '../vitest/run-links-command';
 
 // Tests of the commands for one user or organization, and of `due`. tests/in-process/forgotten.test.ts checks that a forgotten

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
-import { KINDS } from '#lib/ids/kinds';
+import { KINDS } from '#lib/ids/store';
 import { waitUntil } from '../../dev/system/processes';
 import { safeMessage } from '../../lib/base/errors';
 import { importAsProcess, renewKvClient, startInProcess } from '../harness/in-process';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import { KINDS } from '#lib/ids/kinds';
+import { KINDS } from '#lib/ids/store';
 import type { ReconcileResult } from '#lib/operator/reconcile';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { stubProvider } from '../harness/provider-stub';

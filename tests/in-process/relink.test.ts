@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
-import { KINDS } from '#lib/ids/kinds';
+import { KINDS } from '#lib/ids/store';
 import type { MapLine } from '#lib/operator/relink-map';
 import { cacheKey } from '../harness/dependencies/kv';
 import { lockRow, openTransaction, pauseInserts } from '../harness/dependencies/row-lock';
@@ -17,7 +17,7 @@ const { pool } = database;
 const loadProcess = () =>
   importAsProcess(async () => ({
     ...(await import('#lib/register')),
-    ...(await import('#lib/ids/resolve')),
+    resolveId: (await import('#lib/link')).link.resolve,
     ...(await import('#lib/ids/store')),
     ...(await import('#lib/operator/relink')),
     ...(await import('#lib/operator/delete-link')),

@@ -1,5 +1,4 @@
-import type { Kind } from '#lib/ids/kinds';
-import type { Link } from '#lib/ids/store';
+import type { Kind, Stored } from '#lib/core/ports';
 import type { LinkRow } from '#lib/operator/rows';
 
 interface Row {
@@ -29,7 +28,7 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
   const cached = new Map<string, string>();
 
   const findRow = (id: string) => rows.find(({ present, previous }) => present === id || previous.has(id));
-  const linkOf = (id: string): Link => {
+  const linkOf = (id: string): Stored => {
     const row = findRow(id);
     if (row === undefined) return { state: 'none' };
     return pending.has(row.present) ? { state: 'forgotten' } : { state: 'linked', id: row.userId };

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test, vi } from 'vitest';
-import type { Kind } from '#lib/ids/kinds';
+import type { Kind } from '#lib/core/ports';
 import { cacheKey } from '../harness/dependencies/kv';
 import { fakeStorage } from './fake-storage';
 
@@ -75,10 +76,17 @@ const wasDeleted = () => isDeleted;
 
 async function loadProcess() {
   vi.resetModules();
-  const { resolveId } = await import('#lib/ids/resolve');
+  const { resolve: resolveId } = (await import('#lib/link')).link;
   const { registerByIdentityProviderUserId } = await import('#lib/register');
   const { forget } = await import('#lib/operator/forget');
   const { uncache } = await import('#lib/ids/cache');
+  // The first lookup loads the module of the cache.
+  const first = resolveId('user', '', undefined);
+  await vi.waitUntil(() => waiting.size > 0);
+  storage.cached.set(cacheKey('', 'user'), randomUUID());
+  for (const each of waiting) each.run();
+  waiting.clear();
+  await first;
   const guard = async (id: string, kind: Kind = 'user'): Result => {
     const resolved = await resolveId(kind, id, undefined);
     return resolved.state === 'linked'

@@ -31,7 +31,7 @@ const { database, kv } = await startInProcess({ ...serverOfThisRun(), template: 
 const url = String(database.pool.options.connectionString);
 const modules = await importAsProcess(async () => ({
   ...(await import('#lib/register')),
-  ...(await import('#lib/ids/resolve')),
+  resolveId: (await import('#lib/link')).link.resolve,
 }));
 const current: Version = async (id) => {
   const calls = [modules.resolveId('user', id, 0), modules.registerByIdentityProviderUserId(id)];

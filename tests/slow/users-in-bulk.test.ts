@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Emulator, User } from 'clerk-emulator';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { KINDS } from '#lib/ids/kinds';
+import { KINDS } from '#lib/ids/store';
 import { createTestDatabase, type TestDatabase } from '../harness/dependencies/database';
 import { type StubServer, startStubServer } from '../harness/dependencies/stub-server';
 import { startProvider } from '../harness/identity-provider';

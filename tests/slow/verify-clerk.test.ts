@@ -95,7 +95,7 @@ const DEVIATIONS: Readonly<Record<string, readonly [call: RegExp, change: Change
 const TEN = {
   'a session token is valid for 60 s': 'lib/idp/verdict.ts',
   'a list of users ignores limit=501': 'lib/idp/backend-api.ts',
-  'a token has the active organization and the role': 'lib/idp/claims.ts',
+  'a token has the active organization and the role': 'lib/idp/sdk-formats.ts',
   'an unknown user gets a 404': 'lib/idp/backend-api.ts',
   'a taken external_id gets a 422': 'lib/operator/external-ids.ts',
   'a list of user ids has only these users': 'lib/idp/backend-api.ts',

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { sqlStateOf } from '#lib/base/errors';
-import { withTimeout } from '#lib/base/timeout';
+import { withTimeout } from '#lib/core/async';
 
 beforeEach(() => {
   vi.useFakeTimers();

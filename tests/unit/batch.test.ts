@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { batch } from '#lib/base/batch';
+import { batch } from '#lib/core/async';
 
 test('The items of one event loop iteration are one call, and each gets its own result', async () => {
   const run = vi.fn(async (items: readonly number[]) => items.map((item) => item * 2));

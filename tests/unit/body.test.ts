@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { RegisterUserRequest } from '#lib/api/schemas';
-import { limitBody, readJson } from '#lib/http/body';
+import { limitBody, readJson } from '#lib/core/body';
 
 const sent = (body: string | Uint8Array<ArrayBuffer>) =>
   new Request('http://localhost/', { method: 'POST', body });

@@ -6,8 +6,8 @@ import { getSortedRoutes } from 'next/dist/shared/lib/router/utils/sorted-routes
 import { NextResponse } from 'next/server';
 import { expect, test } from 'vitest';
 import * as sdk from '#lib/idp/sdk-formats';
+import { isAlias } from '#lib/next/app-files';
 import { cancelRewrite, isMiddlewareHeader, passedHeader } from '#lib/next/middleware-headers';
-import { isAlias } from '#lib/next/paths';
 import { dropInvalidRouterState } from '#lib/next/router-state';
 
 // What Next.js and the provider's SDK do not document, and the service relies on. An upgrade that changes it fails here, with the

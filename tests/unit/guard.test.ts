@@ -2,15 +2,17 @@ import { NextRequest } from 'next/server';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
+import type { Resolve } from '#lib/core/resolve';
+import type { Verdict } from '#lib/core/verdict';
 import { guard } from '#lib/guard';
 import { guardTenant } from '#lib/guard-tenant';
 import { json, type RouteHandler } from '#lib/http/route';
-import { PAGE_PATH, signVerdict, VERDICT, type Verdict } from '#lib/idp/verdict';
-import { resolveId } from '#lib/ids/resolve';
+import { PAGE_PATH, signVerdict, VERDICT } from '#lib/idp/verdict';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
 vi.mock('#lib/ids/cache', () => ({ readCachedId: vi.fn() }));
-vi.mock('#lib/ids/resolve', () => ({ resolveId: vi.fn() }));
+const resolveId = vi.hoisted(() => vi.fn<Resolve>());
+vi.mock('#lib/core/resolve', () => ({ createResolve: () => resolveId }));
 for (const level of ['debug', 'info', 'error'] as const) vi.spyOn(log, level).mockReturnValue();
 
 const routeContext = { params: Promise.resolve({ thingId: '42' }) };

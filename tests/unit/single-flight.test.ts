@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { singleFlight } from '#lib/base/single-flight';
+import { singleFlight } from '#lib/core/async';
 
 test('Concurrent calls with the same key share one run of the work. A call with another key, or after the end of a run, starts a new run', async () => {
   const work = vi.fn(async () => ({}));

@@ -9,8 +9,8 @@ import { BUILD_TIME_VALUES } from '../harness/build';
 const request = vi.hoisted(() => ({ headers: new Headers() }));
 vi.mock('next/headers', () => ({ headers: async () => request.headers }));
 vi.mock('#lib/ids/cache', () => ({ readCachedId: vi.fn() }));
-vi.mock('#lib/ids/resolve', () => ({
-  async resolveId(kind: string, id: string, issuedAt?: number) {
+vi.mock('#lib/core/resolve', () => ({
+  createResolve: () => async (kind: string, id: string, issuedAt?: number) => {
     if (kind === 'user' ? issuedAt !== 7 : id === 'org_forgotten') return { state: 'forgotten' };
     return { state: 'linked', id: kind === 'user' ? 'internal-id' : `tenant of ${id}`, cache: 'hit' };
   },

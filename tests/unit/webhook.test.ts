@@ -1,14 +1,18 @@
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Register } from '#lib/core/register';
 import { withLogFields } from '#lib/http/request-log';
-import { registerByIdentityProviderUserId } from '#lib/register';
 import { enableTelemetry } from '#lib/telemetry/current';
 import type { Telemetry } from '#lib/telemetry/port';
 import { limitWebhookBody, receiveWebhook } from '#lib/webhook';
 import { signatureHeaders, userCreated, type WebhookSigning } from '../harness/requests';
 
-vi.mock('#lib/register', { spy: true });
+const registerByIdentityProviderUserId = vi.hoisted(() => vi.fn<Register>());
+vi.mock('#lib/core/register', async (original) => ({
+  ...(await original<typeof import('#lib/core/register')>()),
+  createRegister: () => registerByIdentityProviderUserId,
+}));
 
 /** The test vector of the Standard Webhooks libraries and of svix. */
 const vector = {
@@ -60,7 +64,7 @@ function receiveVector(changes: Record<string, string | undefined>, prefix = 'sv
 }
 
 beforeEach(() => {
-  vi.mocked(registerByIdentityProviderUserId).mockReset().mockResolvedValue({ state: 'forgotten' });
+  registerByIdentityProviderUserId.mockReset().mockResolvedValue({ state: 'forgotten' });
   vi.useFakeTimers({ toFake: ['Date'], now: vector.timestamp * 1000 });
 });
 afterEach(() => {

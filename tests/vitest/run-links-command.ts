@@ -1,6 +1,6 @@
 import { vi } from 'vitest';
 import { variables } from '#lib/base/env';
-import type { Kind } from '#lib/ids/kinds';
+import type { Kind } from '#lib/core/ports';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { startProvider } from '../harness/identity-provider';
 import { startInProcess } from '../harness/in-process';

@@ -2,7 +2,10 @@ import { createPublicKey, randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { configuration, type LinkTable } from './configuration';
+import { fieldsOf } from '../../../lib/core/values';
+import { type Configuration, created, type LinkTable } from './configuration';
+
+const isConfiguration = (message: unknown): message is Configuration => 'tables' in fieldsOf(message);
 
 /** A check that cannot run, which is not a failure. */
 class NotTried extends Error {}
@@ -47,11 +50,15 @@ async function checkSecrets(): Promise<string> {
   return '';
 }
 
-async function checkTable({ find, rehearse }: LinkTable, id: string): Promise<string> {
+async function checkTable(
+  { find, rehearse }: LinkTable,
+  id: string,
+  surroundings: Configuration,
+): Promise<string> {
   const existing = await find(id);
   if (existing !== undefined) return `(${id} has the row ${existing} already)`;
   if (!rehearse) throw new NotTried('your own LinkTable has no rehearse().');
-  const all = await Promise.all(Array.from({ length: 20 }, () => rehearse(id, configuration())));
+  const all = await Promise.all(Array.from({ length: 20 }, () => rehearse(id, surroundings)));
   if (all.includes(false)) throw new NotTried(`${id} gets no row. Pass a user_… or org_… of Clerk.`);
   if ((await find(id)) !== undefined) throw new Error(`The row of ${id} was not rolled back.`);
   return '(rolled back)';
@@ -64,14 +71,21 @@ async function main([file = '', ...ids]: readonly string[]): Promise<void> {
   for (const name of ['.env.local', '.env']) if (existsSync(name)) process.loadEnvFile(name);
   await check('CLERK_SECRET_KEY and CLERK_JWT_KEY', checkKeys);
   await check('the signing secret of the webhook', checkSecrets);
+  const found: Configuration[] = [];
+  created.subscribe((message) => {
+    if (isConfiguration(message)) found.push(message);
+  });
   await import(pathToFileURL(path.resolve(file)).href);
-  const { users, tenants } = configuration().tables;
+  const configuration = found.at(-1);
+  if (!configuration) throw new Error(`${file} calls neither nextLink() nor identityLink().`);
+  const { users, tenants } = configuration.tables;
   for (const [name, table, prefix] of [
     ['users', users, 'user_'],
     ['organizations', tenants, 'org_'],
   ] as const) {
     const id = ids.find((each) => each.startsWith(prefix)) ?? `${prefix}doctor_${randomUUID()}`;
-    if (table) await check(`twenty registrations of ${name} at once`, () => checkTable(table, id));
+    if (table)
+      await check(`twenty registrations of ${name} at once`, () => checkTable(table, id, configuration));
   }
 }
 

@@ -1,5 +1,5 @@
+import { channel } from 'node:diagnostics_channel';
 import type { Organization, User } from '@clerk/backend';
-import { processState } from '#lib/base/process-state';
 
 /** The part of Clerk's client that reads the user or the organization of a new row. */
 export interface ClerkClient {
@@ -36,21 +36,10 @@ export interface Tables {
 /** Reports the error behind a 500, which the client does not get. */
 export type OnError = (error: unknown, request: string) => void;
 
+/** The tables of a link, and what they may use. */
 export interface Configuration extends Surroundings {
   readonly tables: Tables;
-  /** Origins whose requests may use the session cookies, beside the own one. */
-  readonly authorizedParties?: readonly string[] | undefined;
-  readonly onError: OnError;
 }
 
-const state = processState('configuration', (): { current?: Configuration } => ({}));
-
-export function configure(configuration: Configuration): void {
-  state.current = configuration;
-}
-
-/** Returns the configuration of this process. Throws if the module that calls `nextLink` or `identityLink` was not imported. */
-export function configuration(): Configuration {
-  if (state.current) return state.current;
-  throw new Error('Call nextLink() or identityLink() first, in a module that this one imports.');
-}
+/** Announces each new link, so that the doctor finds the tables of an application. */
+export const created = channel('clerk-identity-link');

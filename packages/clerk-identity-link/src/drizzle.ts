@@ -1,6 +1,6 @@
 import { and, eq, getTableColumns, isNull, sql } from 'drizzle-orm';
 import type { PgColumn, PgDatabase, PgQueryResultHKT, PgTable } from 'drizzle-orm/pg-core';
-import { fieldsOf } from '#lib/base/fields';
+import { fieldsOf } from '../../../lib/core/values';
 import type { LinkTable } from './configuration';
 import { type First, type Found, type LooseOptions, linkTable, type Needed, type Options } from './table';
 

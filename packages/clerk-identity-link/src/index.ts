@@ -1,17 +1,22 @@
 import type { WebhookEvent } from '@clerk/backend/webhooks';
-import { HttpError } from '#lib/http/error';
-import { register } from '#lib/register';
-import { type Delivery, type EventHandlers, limitWebhookBody, receiveWebhook } from '#lib/webhook';
+import { HttpError } from '../../../lib/core/error';
+import { createLink, type Link } from '../../../lib/core/link';
+import { createRoute } from '../../../lib/core/route';
+import {
+  createReceiveWebhook,
+  type Delivery,
+  type EventHandlers,
+  limitWebhookBody,
+} from '../../../lib/core/webhook';
 import {
   type ClerkClient,
-  type Configuration,
-  configuration,
-  configure,
+  created,
   type LinkTable,
   type OnError,
   type Surroundings,
   type Tables,
 } from './configuration';
+import { storeOf } from './store';
 
 export type { ClerkClient, Delivery, LinkTable, OnError, Surroundings, Tables };
 export { HttpError };
@@ -24,8 +29,15 @@ export type WebhookHandlers = {
   ) => Promise<unknown>;
 };
 
+export interface CoreOptions {
+  /** Reads the user of a new row. Default: a client with CLERK_SECRET_KEY. */
+  readonly clerk?: ClerkClient | undefined;
+  readonly onError?: OnError | undefined;
+}
+
 export interface Core {
   readonly tables: Tables;
+  readonly options: CoreOptions;
   /** Links a Clerk user exactly once. Returns undefined for a user whom Clerk does not have. `created` is true in one call. */
   register(clerkUserId: string): Promise<{ userId: string; created: boolean } | undefined>;
   /** Links a Clerk organization like `register`. */
@@ -34,45 +46,51 @@ export interface Core {
   webhook(handlers?: WebhookHandlers): (request: Request) => Promise<Response>;
 }
 
-async function registerUser(clerkUserId: string) {
-  const { id: userId, created } = await register('user', clerkUserId);
-  return userId === undefined ? undefined : { userId, created };
-}
-
-async function registerTenant(organizationId: string) {
-  const { id: tenantId, created } = await register('tenant', organizationId);
-  return tenantId === undefined ? undefined : { tenantId, created };
-}
-
-async function receive(request: Request, handlers: EventHandlers) {
+async function receive(request: Request, link: Link, handlers: EventHandlers) {
   const secrets = process.env['CLERK_WEBHOOK_SIGNING_SECRET'] ?? process.env['CLERK_WEBHOOK_SECRET'];
   if (!secrets?.trim()) throw new Error('Set CLERK_WEBHOOK_SIGNING_SECRET.');
   const body = await limitWebhookBody(request).text();
-  return receiveWebhook(body, request.headers, secrets.trim().split(/\s+/), handlers);
+  return createReceiveWebhook(link)(body, request.headers, secrets.trim().split(/\s+/), handlers);
 }
-
-const webhook =
-  (handlers: EventHandlers = {}) =>
-  (request: Request): Promise<Response> =>
-    receive(request, handlers).then(
-      (acknowledgment) => Response.json(acknowledgment),
-      (error: unknown) => {
-        if (error instanceof HttpError)
-          return Response.json({ message: error.message }, { status: error.status });
-        configuration().onError(error, `${request.method} ${new URL(request.url).pathname}`);
-        return Response.json({ message: 'Internal Server Error' }, { status: 500 });
-      },
-    );
 
 const log: OnError = (error, request) => console.error(`${request}:`, error);
 
-/** Sets the configuration of this process, and returns the functions that need no framework. */
-export function start({
-  onError = log,
-  ...given
-}: Omit<Configuration, 'onError' | 'registerTenant'> & { readonly onError?: OnError | undefined }): Core {
-  configure({ ...given, onError, registerTenant });
-  return { tables: given.tables, register: registerUser, registerTenant, webhook };
+/** Creates a link over these tables, and the functions of it that need no framework. */
+export function start(
+  tables: Tables,
+  { clerk, headers }: Pick<Surroundings, 'clerk' | 'headers'>,
+  options: CoreOptions,
+): { readonly link: Link; readonly core: Core } {
+  const { onError = log } = options;
+  const registerTenant: Core['registerTenant'] = async (organizationId) => {
+    const { id: tenantId, created } = await link.register('tenant', organizationId);
+    return tenantId === undefined ? undefined : { tenantId, created };
+  };
+  const surroundings: Surroundings = { clerk, headers, registerTenant };
+  const link = createLink({
+    store: storeOf(tables, surroundings),
+    observer: {
+      handled({ method, route, status, error }) {
+        if (status === 500) onError(error, `${method} ${route}`);
+      },
+    },
+  });
+  const route = createRoute<Request>(link.observer);
+  created.publish({ ...surroundings, tables });
+  const core: Core = {
+    tables,
+    options,
+    registerTenant,
+    async register(clerkUserId) {
+      const { id: userId, created } = await link.register('user', clerkUserId);
+      return userId === undefined ? undefined : { userId, created };
+    },
+    webhook(handlers: EventHandlers = {}) {
+      const handle = route(async (request) => Response.json(await receive(request, link, handlers)));
+      return async (request) => handle(request, { params: Promise.resolve({}) });
+    },
+  };
+  return { link, core };
 }
 
 async function clerkFromEnvironment(): Promise<ClerkClient> {
@@ -82,13 +100,12 @@ async function clerkFromEnvironment(): Promise<ClerkClient> {
 }
 
 /** Links users and organizations without Next.js. Without `clerk`, uses CLERK_SECRET_KEY to read the user of a new row. */
-export const identityLink = (
-  tables: Tables,
-  { clerk, onError }: { readonly clerk?: ClerkClient; readonly onError?: OnError } = {},
-): Core =>
-  start({
+export const identityLink = (tables: Tables, options: CoreOptions = {}): Core =>
+  start(
     tables,
-    onError,
-    headers: async () => undefined,
-    clerk: async () => clerk ?? clerkFromEnvironment(),
-  });
+    {
+      headers: async () => undefined,
+      clerk: async () => options.clerk ?? clerkFromEnvironment(),
+    },
+    options,
+  ).core;

@@ -1,11 +1,15 @@
-import { clerkClient } from '@clerk/nextjs/server';
+import { auth, clerkClient } from '@clerk/nextjs/server';
 import { headers } from 'next/headers';
-import { guard } from '#lib/guard';
-import { guardAction } from '#lib/guard-action';
-import { guardTenant } from '#lib/guard-tenant';
-import { getActor, getTenant, getUser, requireUser } from '#lib/user';
+import { unstable_rethrow } from 'next/navigation';
+import type { NextRequest } from 'next/server';
+import { cache } from 'react';
+import { createGuardAction } from '../../../lib/core/action';
+import { createGuards } from '../../../lib/core/guard';
+import { createPages } from '../../../lib/core/pages';
+import { createRoute } from '../../../lib/core/route';
 import type { OnError, Tables } from './configuration';
 import { type Core, HttpError, start } from './index';
+import { readVerdict, sessionsOf } from './sessions';
 
 export { HttpError };
 
@@ -25,18 +29,20 @@ const requestHeaders = async () => {
 };
 
 /** Links users and organizations in Next.js, behind your own `clerkMiddleware`. Takes tables, or what `identityLink` returned. */
-export const nextLink = (given: Tables | Core, options: NextOptions = {}) => ({
-  ...start({
-    ...options,
-    tables: 'tables' in given ? given.tables : given,
-    clerk: clerkClient,
-    headers: requestHeaders,
-  }),
-  guard,
-  guardAction,
-  guardTenant,
-  getActor,
-  getTenant,
-  getUser,
-  requireUser,
-});
+export function nextLink(given: Tables | Core, { authorizedParties = [], onError }: NextOptions = {}) {
+  const { tables, options }: Pick<Core, 'tables' | 'options'> =
+    'tables' in given ? given : { tables: given, options: {} };
+  const { link, core } = start(
+    tables,
+    { headers: requestHeaders, clerk: async () => options.clerk ?? clerkClient() },
+    { ...options, onError: onError ?? options.onError },
+  );
+  const pages = createPages(link, {
+    verdict: async () => readVerdict(await headers()),
+    signIn: async () => (await auth()).redirectToSignIn(),
+    once: cache,
+  });
+  const route = createRoute<NextRequest>(link.observer, async (error) => unstable_rethrow(error));
+  const { guard, guardTenant } = createGuards(link, sessionsOf(authorizedParties), route);
+  return { ...core, ...pages, guard, guardTenant, guardAction: createGuardAction(pages.requireUser) };
+}

@@ -9,13 +9,17 @@ const rejected = () =>
 const rejecting = () => rejected;
 
 /** The variant of `nextLink` for scripts, tests and the doctor: what needs a request of Next.js rejects. */
-export const nextLink: typeof inNext = (given: Tables | Core, options: NextOptions = {}) => ({
-  ...identityLink('tables' in given ? given.tables : given, options),
-  guard: rejecting,
-  guardAction: rejecting,
-  guardTenant: rejecting,
-  getActor: rejected,
-  getTenant: rejected,
-  getUser: rejected,
-  requireUser: rejected,
-});
+export const nextLink: typeof inNext = (given: Tables | Core, { onError }: NextOptions = {}) => {
+  const { tables, options }: Pick<Core, 'tables' | 'options'> =
+    'tables' in given ? given : { tables: given, options: {} };
+  return {
+    ...identityLink(tables, { ...options, onError: onError ?? options.onError }),
+    guard: rejecting,
+    guardAction: rejecting,
+    guardTenant: rejecting,
+    getActor: rejected,
+    getTenant: rejected,
+    getUser: rejected,
+    requireUser: rejected,
+  };
+};

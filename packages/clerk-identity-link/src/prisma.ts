@@ -1,4 +1,4 @@
-import { fieldsOf } from '#lib/base/fields';
+import { fieldsOf } from '../../../lib/core/values';
 import type { LinkTable } from './configuration';
 import { type First, type Found, type LooseOptions, linkTable, type Needed, type Options } from './table';
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Client, escapeIdentifier, Pool } from 'pg';
-import { KINDS, type Kind } from '#lib/ids/kinds';
+import type { Kind } from '#lib/core/ports';
+import { KINDS } from '#lib/ids/store';
 import { waitUntil } from '../../../dev/system/processes';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy';
 

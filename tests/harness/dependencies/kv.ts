@@ -1,4 +1,4 @@
-import type { Kind } from '#lib/ids/kinds';
+import type { Kind } from '#lib/core/ports';
 import { type KvEngine, memoryEngine } from '../../../dev/kv/memory';
 import { startKvServer } from '../../../dev/kv/server';
 import { type Address, startTcpProxy, type TcpProxy } from './tcp-proxy';

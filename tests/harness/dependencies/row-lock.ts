@@ -1,4 +1,5 @@
-import { KINDS, type Kind } from '#lib/ids/kinds';
+import type { Kind } from '#lib/core/ports';
+import { KINDS } from '#lib/ids/store';
 import { waitUntil } from '../../../dev/system/processes';
 import type { DatabaseAccess } from './database';
 

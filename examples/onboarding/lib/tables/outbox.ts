@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { describeError } from '../base/errors';
 import { log } from '../base/log';
-import { withTimeout } from '../base/timeout';
+import { withTimeout } from '../core/async';
 import { database } from '../storage/database';
 
 const Row = z.object({ id: z.guid(), kind: z.string(), userId: z.guid(), attempts: z.int() });

@@ -20,3 +20,18 @@ export const MAX_ID_LENGTH = 255;
 /** Returns true for an id in the format of docs/contract.md, 2.7. */
 export const isIdentityProviderUserId = (id: unknown): id is string =>
   textProblem(id, MAX_ID_LENGTH) === undefined;
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null;
+
+/** Returns an object with unknown fields. Any other value is an object without fields. */
+export const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> => (isRecord(value) ? value : {});
+
+/** Parses JSON. Returns undefined for text that is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,104 @@
+import { expect, test, vi } from 'vitest';
+import { createGuards } from '#lib/core/guard';
+import { createLink } from '#lib/core/link';
+import type { Kind, Sessions, Store } from '#lib/core/ports';
+import { createRoute, json } from '#lib/core/route';
+import { firstOf } from '#lib/core/sessions';
+
+// The example of docs/structure.md: a link over a store in memory, with a provider whose tokens are ids.
+function memoryStore(name: string): Store {
+  const ids = new Map<string, string>();
+  const key = (kind: Kind, providerId: string) => `${kind} ${providerId}`;
+  return {
+    async find(kind, providerId) {
+      const id = ids.get(key(kind, providerId));
+      return id === undefined ? { state: 'none' } : { state: 'linked', id };
+    },
+    async insert(kind, providerId) {
+      if (ids.has(key(kind, providerId))) return undefined;
+      ids.set(key(kind, providerId), `${name} ${ids.size + 1}`);
+      return ids.get(key(kind, providerId));
+    },
+    isForgotten: async () => false,
+    isLostRace: () => false,
+  };
+}
+const tokens: Sessions = {
+  authenticate({ headers }) {
+    const user = headers.get('authorization')?.replace('Bearer ', '');
+    return user === undefined ? undefined : { user };
+  },
+};
+const link = createLink({ store: memoryStore('only') });
+const { guard } = createGuards(link, tokens, createRoute(link.observer));
+const route = guard(async (_request, { userId }) => json({ userId }));
+
+const context = { params: Promise.resolve({}) };
+const requestOf = (user: string) =>
+  new Request('https://localhost/me', { headers: { authorization: `Bearer ${user}` } });
+
+test('The example links a user once, and rejects a request without a credential', async () => {
+  for (const [user, userId] of [
+    ['ada', 'only 1'],
+    ['bob', 'only 2'],
+    ['ada', 'only 1'],
+  ] as const)
+    expect(await (await route(requestOf(user), context)).json()).toEqual({ userId });
+  expect((await route(new Request('https://localhost/me'), context)).status).toBe(401);
+});
+
+test('Two links in one process share neither ids, nor registrations in flight, nor observers', async () => {
+  let release = () => {};
+  const paused = new Promise<void>((resolve) => (release = resolve));
+  const start = (name: string) => {
+    const store = memoryStore(name);
+    const insert = vi.fn<Store['insert']>((...args) => paused.then(() => store.insert(...args)));
+    const handled = vi.fn();
+    const own = createLink({ store: { ...store, insert }, observer: { handled } });
+    const guards = createGuards(own, tokens, createRoute(own.observer));
+    return { route: guards.guard(async (_request, { userId }) => json({ userId })), insert, handled };
+  };
+  const links = [start('one'), start('other')];
+  const responses = links.flatMap((link) => [
+    link.route(requestOf('ada'), context),
+    link.route(requestOf('ada'), context),
+  ]);
+  await vi.waitUntil(() => links.every(({ insert }) => insert.mock.calls.length > 0));
+  release();
+  const bodies = await Promise.all(responses.map(async (response) => (await response).json()));
+  expect(bodies.map(({ userId }) => userId)).toEqual(['one 1', 'one 1', 'other 1', 'other 1']);
+  expect(links.map(({ insert, handled }) => [insert.mock.calls.length, handled.mock.calls.length])).toEqual([
+    [1, 2],
+    [1, 2],
+  ]);
+});
+
+test('Of several providers, the first with a credential of its own decides, also if it rejects it or cannot check it', async () => {
+  const provider = (scheme: string, authenticate: Sessions['authenticate']): Sessions => ({
+    authenticate: (request) =>
+      request.headers.get('authorization') === scheme ? authenticate(request) : undefined,
+  });
+  const warn = vi.fn();
+  const all = firstOf(
+    [
+      provider('rejected', () => ({ reason: 'expired' })),
+      provider('failing', () => {
+        throw new Error('no keys');
+      }),
+      provider('hanging', () => new Promise(() => undefined)),
+      provider('failing', () => ({ user: 'wrong' })),
+      provider('second', async () => ({ user: 'ada' })),
+    ],
+    10,
+    warn,
+  );
+  const verdictOn = (authorization: string) =>
+    all.authenticate(new Request('https://localhost', { headers: { authorization } }));
+  const unchecked = { reason: 'not-verified', isUnchecked: true };
+  expect(await verdictOn('rejected')).toEqual({ reason: 'expired' });
+  expect(await verdictOn('failing')).toEqual(unchecked);
+  expect(await verdictOn('hanging')).toEqual(unchecked);
+  expect(warn).toHaveBeenCalledTimes(2);
+  expect(await verdictOn('second')).toEqual({ user: 'ada' });
+  expect(await verdictOn('other')).toBeUndefined();
+});
