@@ -77,7 +77,16 @@ function kvRequester(
     }
   }
 
-  const enqueue = batch((commands: readonly unknown[]) => gate(() => send(commands)));
+  // Equal reads of a batch share a command. It is sent after the call of each of them, so no read is older than its call.
+  const enqueue = batch(async (commands: readonly unknown[]) => {
+    const keys = commands.map((command, index) =>
+      Array.isArray(command) && command[0] === 'get' ? String(command[1]) : index,
+    );
+    const distinct = new Map(keys.map((key, index) => [key, commands[index]]));
+    const replies = await gate(() => send([...distinct.values()]));
+    const places = [...distinct.keys()];
+    return keys.map((key) => replies[places.indexOf(key)] ?? {});
+  });
   return { request: ({ body }) => enqueue(body) };
 }
 

@@ -49,6 +49,23 @@ test('Commands of one event loop iteration share one authorized request, and eac
   expect([path, headers.authorization]).toEqual(['/base/pipeline', 'Bearer the-token']);
 });
 
+test('Equal reads share a command only before it is sent, and other equal commands never do', async () => {
+  const responses: ServerResponse[] = [];
+  respond = ({ response }) => responses.push(response);
+  const calls = [kv.get('one'), kv.set('one', '1'), kv.get('one'), kv.get('two'), kv.set('one', '1')];
+  await vi.waitUntil(() => responses.length === 1);
+  const later = kv.get('one');
+  await vi.waitUntil(() => responses.length === 2);
+  responses[0]?.end('[{"result":"old"},{"result":"OK"},{"result":"2"},{"result":"OK"}]');
+  responses[1]?.end('[{"result":"new"}]');
+  expect(await Promise.all([...calls, later])).toEqual(['old', 'OK', 'old', '2', 'OK', 'new']);
+  const set = ['set', 'one', '1'];
+  expect(storeRequests.map(({ commands }) => commands)).toEqual([
+    [['get', 'one'], set, ['get', 'two'], set],
+    [['get', 'one']],
+  ]);
+});
+
 test.each(['123', 'true', 'null', '"quoted"', '{"a":1}', '', 'ünïcode ☃', 'OK'])(
   'The KV client returns a string unchanged: %j',
   async (value) => {
