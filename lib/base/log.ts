@@ -1,5 +1,5 @@
 import pino from 'pino';
-import { telemetry } from '../telemetry/current';
+import { telemetry } from './telemetry';
 
 /**
  * Writes one JSON object per line to standard output. A line never contains a credential, an e-mail address or a body, because

@@ -1,7 +1,7 @@
 import { describeError } from '../base/errors';
 import { log } from '../base/log';
+import { telemetry } from '../base/telemetry';
 import { requestIdOf } from '../core/route';
-import { telemetry } from '../telemetry/current';
 
 /** Messages of the responses to requests that reach no route. */
 const REJECTIONS = {

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describeError } from '../base/errors';
 import { log } from '../base/log';
+import { telemetry, withRequestSpan, withSpan } from '../base/telemetry';
 import type { HandledRequest, Observer, RequestFields } from '../core/ports';
 import { requestIdOf } from '../core/route';
-import { telemetry, withRequestSpan, withSpan } from '../telemetry/current';
 
 const currentFields = new AsyncLocalStorage<RequestFields>();
 

@@ -1,9 +1,9 @@
 import { environment } from '../base/env';
 import { TransientError } from '../base/errors';
+import { withSpan } from '../base/telemetry';
 import type { CacheRead, Kind } from '../core/ports';
 import { UUID } from '../core/values';
 import { withKv } from '../storage/kv';
-import { withSpan } from '../telemetry/current';
 
 const cacheKey = (kind: Kind, providerId: string) => `auth:${kind}-id-by-idp:${providerId}`;
 

@@ -5,8 +5,8 @@ import { kvAddress } from '../base/env';
 import { describeError } from '../base/errors';
 import { log } from '../base/log';
 import { processState } from '../base/process-state';
+import { telemetry } from '../base/telemetry';
 import { batch } from '../core/async';
-import { telemetry } from '../telemetry/current';
 
 /** Time limit of one call to the store. A request with a session makes at most two calls. */
 const TIMEOUT_MS = 500;

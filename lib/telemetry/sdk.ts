@@ -23,9 +23,9 @@ import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk
 import { AlwaysOffSampler, BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { waitUntil } from '@vercel/functions';
 import { rateLimitedWarning } from '../base/log';
+import type { Telemetry } from '../base/telemetry';
 import { withTimeout } from '../core/async';
 import { instruments } from './metrics';
-import type { Telemetry } from './port';
 import type { TelemetrySettings } from './settings';
 
 /** The default service name, and the instrumentation scope of spans and metrics. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { describeError } from '#lib/base/errors';
+import type { Telemetry } from '#lib/base/telemetry';
 import { KINDS } from '#lib/ids/store';
-import type { Telemetry } from '#lib/telemetry/port';
 import { CommandError } from '../../dev/kv/memory';
 import { DISK_FULL, importAsProcess, startInProcess } from '../harness/in-process';
 
@@ -13,7 +13,7 @@ const OTHER_ID = '5f0c9a7e-1b2d-4c3e-8f90-a1b2c3d4e5f6';
 /** Loads the modules of the service again, as a separate process would. */
 const loadProcess = () =>
   importAsProcess(async () => ({
-    ...(await import('#lib/telemetry/current')),
+    ...(await import('#lib/base/telemetry')),
     resolveId: (await import('#lib/link')).link.resolve,
     resolveUser: (await import('#lib/link')).link.resolveUser,
   }));

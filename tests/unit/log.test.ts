@@ -2,10 +2,10 @@ import pino from 'pino';
 import { expect, test, vi } from 'vitest';
 import { describeError, InvalidEnvironmentError } from '#lib/base/errors';
 import { log, rateLimitedWarning } from '#lib/base/log';
+import { enableTelemetry } from '#lib/base/telemetry';
 import type { RequestFields } from '#lib/core/ports';
 import { requestIdOf } from '#lib/core/route';
 import { addLogFields, withLogFields } from '#lib/http/request-log';
-import { enableTelemetry } from '#lib/telemetry/current';
 
 // describeError() returns the fields of an error for the log. It omits texts that may contain personal data or keys.
 test('The log has the name, the code, the message and up to six stack frames of an error', () => {

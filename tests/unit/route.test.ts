@@ -2,10 +2,10 @@ import { notFound } from 'next/navigation';
 import { NextRequest } from 'next/server';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { log } from '#lib/base/log';
+import { enableTelemetry } from '#lib/base/telemetry';
 import { HttpError } from '#lib/http/error';
 import { addLogFields } from '#lib/http/request-log';
 import { json, type RouteContext, type RouteHandler, route } from '#lib/http/route';
-import { enableTelemetry } from '#lib/telemetry/current';
 
 for (const level of ['debug', 'info', 'error'] as const) vi.spyOn(log, level).mockReturnValue();
 

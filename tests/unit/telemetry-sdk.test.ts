@@ -1,8 +1,8 @@
 import { diag, trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { log } from '#lib/base/log';
+import type { Telemetry } from '#lib/base/telemetry';
 import type { SpanOutcomes } from '#lib/core/ports';
-import type { Telemetry } from '#lib/telemetry/port';
 import { startTelemetry } from '#lib/telemetry/sdk';
 import { type OtlpReceiver, startOtlpReceiver } from '../harness/dependencies/otlp-receiver';
 import { stopAfterTest } from '../vitest/stop-after-all';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
 import { log } from '#lib/base/log';
-import { withSpan } from '#lib/telemetry/current';
+import { withSpan } from '#lib/base/telemetry';
 import { telemetrySettings } from '#lib/telemetry/settings';
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example:4318/otlp/' };

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Telemetry } from '#lib/base/telemetry';
+import { enableTelemetry } from '#lib/base/telemetry';
 import type { Register } from '#lib/core/register';
 import { withLogFields } from '#lib/http/request-log';
-import { enableTelemetry } from '#lib/telemetry/current';
-import type { Telemetry } from '#lib/telemetry/port';
 import { limitWebhookBody, receiveWebhook } from '#lib/webhook';
 import { signatureHeaders, userCreated, type WebhookSigning } from '../harness/requests';
 
