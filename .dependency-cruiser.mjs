@@ -13,9 +13,9 @@ const only = (name, packages, importers) => ({
 const layers = [
   ['[^/]+\\.ts$', 'ids/', 'operator/', 'doctor/', 'authentication/'],
   ['idp/', 'tables/'],
-  ['storage/', 'http/', 'next/'],
-  ['api/'],
-  ['base/', 'telemetry/'],
+  ['storage/', 'http/'],
+  ['next/', 'telemetry/'],
+  ['api/', 'base/'],
   ['core/'],
 ];
 const pathOf = (folders) => `^lib/(${folders.join('|')})`;
@@ -56,8 +56,35 @@ export default {
     {
       name: 'the-emulator-imports-nothing-of-the-project',
       severity: 'error',
-      from: { path: '^packages/' },
+      from: { path: '^packages/clerk-emulator/' },
       to: { path: '^(app|lib|prisma|commands|dev|tests|bench|middleware|instrumentation|server)' },
+    },
+    {
+      name: 'the-package-of-the-link-imports-the-core-and-what-needs-no-environment',
+      severity: 'error',
+      from: { path: '^packages/clerk-identity-link/src/' },
+      to: {
+        path: '^(app|lib|events|prisma|commands|dev|tests|bench|middleware|instrumentation|server)',
+        pathNot: '^lib/(core/|base/conflict|idp/(credential|sdk-formats))',
+      },
+    },
+    {
+      name: 'the-core-imports-only-itself',
+      severity: 'error',
+      from: { path: '^lib/core/' },
+      to: { pathNot: ['^lib/core/', 'node_modules/svix/'], dependencyTypesNot: ['core'] },
+    },
+    {
+      name: 'imports-within-lib-and-of-a-package-are-relative',
+      severity: 'error',
+      from: { path: '^(lib|packages)/' },
+      to: { dependencyTypes: ['aliased-subpath-import'] },
+    },
+    {
+      name: 'imports-of-lib-begin-with-#lib-elsewhere',
+      severity: 'error',
+      from: { pathNot: '^(lib|packages)/|^next\\.config' },
+      to: { path: '^lib/', dependencyTypesNot: ['aliased-subpath-import'] },
     },
     {
       name: 'only-the-exports-of-the-emulator-are-imported',
@@ -157,10 +184,9 @@ export default {
   options: {
     doNotFollow: { path: ['node_modules', '^lib/generated/'] },
     // Excludes pages, because the parser `swc` does not read their JSX. biome.json restricts their imports.
-    // Excludes the baselines of the benchmark and the built emulator, because they have their own builds, and the package of the
-    // link, whose tsconfig.json maps modules of lib to its own.
+    // Excludes the baselines of the benchmark and the built packages, because they have their own builds.
     exclude: {
-      path: ['\\.tsx$', '^bench/baselines/', '^packages/(clerk-emulator/dist|clerk-identity-link)/'],
+      path: ['\\.tsx$', '^bench/baselines/', '^packages/[^/]+/dist/'],
     },
     tsPreCompilationDeps: true,
     parser: 'swc',

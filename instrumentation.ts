@@ -3,5 +3,5 @@
  * environment variables are invalid (docs/contract.md, 8.2).
  */
 export async function register(): Promise<void> {
-  if (process.env['NEXT_RUNTIME'] === 'nodejs') await (await import('./lib/start')).start();
+  if (process.env['NEXT_RUNTIME'] === 'nodejs') await (await import('#lib/start')).start();
 }

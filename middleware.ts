@@ -1,15 +1,15 @@
-import './lib/idp/sdk-environment';
+import '#lib/idp/sdk-environment';
 import { clerkMiddleware } from '@clerk/nextjs/server';
 import { type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
-import { environment } from './lib/base/env';
-import { isApi, rejectedStatus } from './lib/http/address';
-import { nextForDocument } from './lib/http/content-security-policy';
-import { type RejectionStatus, rejection } from './lib/http/rejection';
-import { authenticator, passVerdict } from './lib/idp/api-session';
-import { clientHeaders } from './lib/idp/credential';
-import { pageResponse } from './lib/idp/page-session';
-import { signVerdict, VERDICT, verdictOf } from './lib/idp/verdict';
-import { rejectedActionStatus } from './lib/next/server-action';
+import { environment } from '#lib/base/env';
+import { isApi, rejectedStatus } from '#lib/http/address';
+import { nextForDocument } from '#lib/http/content-security-policy';
+import { type RejectionStatus, rejection } from '#lib/http/rejection';
+import { authenticator, passVerdict } from '#lib/idp/api-session';
+import { clientHeaders } from '#lib/idp/credential';
+import { pageResponse } from '#lib/idp/page-session';
+import { signVerdict, VERDICT, verdictOf } from '#lib/idp/verdict';
+import { rejectedActionStatus } from '#lib/next/server-action';
 
 /** Returns true if the service proxies the provider's Frontend API. Only the local stack (`npm run dev`) does so. */
 const isProxy = () => environment().CLERK_FAPI_URL !== undefined;

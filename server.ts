@@ -4,10 +4,10 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import nextEnv from '@next/env';
-import { beginShutdown, closeDependencies, isShuttingDown } from './lib/base/shutdown';
-import { rejectedStatus } from './lib/http/address';
-import { type RejectionStatus, rejection } from './lib/http/rejection';
-import { limitSilence } from './lib/http/silence';
+import { beginShutdown, closeDependencies, isShuttingDown } from '#lib/base/shutdown';
+import { rejectedStatus } from '#lib/http/address';
+import { type RejectionStatus, rejection } from '#lib/http/rejection';
+import { limitSilence } from '#lib/http/silence';
 
 /**
  * `npm start`: serves the production build. `-p` or PORT sets the port (default 3000), and `-H` sets the host name. On

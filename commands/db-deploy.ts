@@ -1,7 +1,7 @@
 import { DatabaseError } from 'pg';
-import { readDatabaseUrl } from '../lib/base/database-url';
-import { messageOf } from '../lib/base/errors';
-import { deployMigrations } from '../lib/storage/migrations';
+import { readDatabaseUrl } from '#lib/base/database-url';
+import { messageOf } from '#lib/base/errors';
+import { deployMigrations } from '#lib/storage/migrations';
 import { createProgram, runMain } from './command';
 
 /** Returns true in a Vercel build that is not for production. Such a build must not migrate the production database. */

@@ -1,9 +1,9 @@
 import { events } from '#events';
 import { isLoopback } from '#lib/base/env';
+import { UsageError } from '#lib/base/errors';
 import { log } from '#lib/base/log';
 import { runChecks } from '#lib/doctor/run-checks';
 import { closeDatabase } from '#lib/storage/database';
-import { UsageError } from '../lib/base/errors';
 import { countOf, formatTable } from './check-table';
 import { createProgram, runMain } from './command';
 

@@ -17,7 +17,7 @@ interface Step {
 
 /** Writes the OpenAPI document to a file, because the linter reads no module. */
 async function lintDocument(): Promise<string> {
-  const { openApiDocument } = await import('../lib/api/document');
+  const { openApiDocument } = await import('#lib/api/document');
   mkdirSync('.local', { recursive: true });
   writeFileSync('.local/openapi.json', JSON.stringify(openApiDocument));
   return 'redocly lint .local/openapi.json --skip-rule operation-4xx-response';

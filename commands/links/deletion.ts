@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import * as z from 'zod/mini';
 import { InternalUserId } from '#lib/api/schemas';
 import { parseEnvironmentSubset, variables } from '#lib/base/env';
+import { safeMessage, UsageError } from '#lib/base/errors';
 import { retry } from '#lib/base/retry';
 import type { Kind } from '#lib/core/ports';
 import { setExternalId } from '#lib/idp/backend-api';
@@ -12,7 +13,6 @@ import { type ForgetDueStep, forgetDue } from '#lib/operator/forget-due';
 import { type Change, newRun, recordRun } from '#lib/operator/history';
 import { deletionDueAt, unfinishedIds } from '#lib/operator/pending-deletions';
 import { waitForLongQueries } from '#lib/storage/database';
-import { safeMessage, UsageError } from '../../lib/base/errors';
 import { type ExitCode, shown } from '../command';
 import { findAtProvider, linkOf, NOUNS, print, RETRY, VARIABLES } from './one-link';
 

@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { events } from '#events';
 import { parseEnvironmentSubset, variables } from '#lib/base/env';
+import { safeMessage, UsageError } from '#lib/base/errors';
 import { type RetryOptions, retry } from '#lib/base/retry';
 import type { Kind } from '#lib/core/ports';
 import { backfill } from '#lib/operator/backfill';
@@ -9,7 +10,6 @@ import { type Change, newRun, recordRun } from '#lib/operator/history';
 import { providerUsers } from '#lib/operator/paginate';
 import { reconcile } from '#lib/operator/reconcile';
 import type { LinkResult } from '#lib/operator/result';
-import { safeMessage, UsageError } from '../../lib/base/errors';
 import { type ExitCode, shown } from '../command';
 import { type Progress, showProgress } from '../progress';
 import { readMapFile } from './map-file';

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
+import { safeMessage, UsageError } from '#lib/base/errors';
 import { type CheckedMap, parseMap } from '#lib/operator/relink-map';
-import { safeMessage, UsageError } from '../../lib/base/errors';
 
 /** Reads a CSV file with two columns of these names. Throws a UsageError if the file cannot be read. */
 export async function readMapFile(path: string, names: readonly [string, string]): Promise<CheckedMap> {

@@ -1,11 +1,11 @@
 import * as z from 'zod/mini';
 import { parseEnvironmentSubset, variables } from '#lib/base/env';
+import { UsageError } from '#lib/base/errors';
 import { type RetryOptions, retry } from '#lib/base/retry';
 import type { Kind } from '#lib/core/ports';
 import { type Change, recordRun } from '#lib/operator/history';
 import { collisionOf, type RelinkResult, readJournal, relink, rollbackOf, runOf } from '#lib/operator/relink';
 import { type CheckedMap, REMEDIES, readExternalIds } from '#lib/operator/relink-map';
-import { UsageError } from '../../lib/base/errors';
 import { type ExitCode, shown } from '../command';
 import { showProgress } from '../progress';
 import { countResults } from './in-bulk';

@@ -16,7 +16,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { Client, escapeIdentifier } from 'pg';
-import { errorCode } from '../../lib/base/errors';
+import { errorCode } from '#lib/base/errors';
 import { freePort } from '../system/listen';
 import { isAlive, waitUntil } from '../system/processes';
 import { startProcess } from '../system/start-process';

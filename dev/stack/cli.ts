@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createClerkClient } from '@clerk/backend';
 import { Command } from 'commander';
 import { z } from 'zod';
-import { messageOf } from '../../lib/base/errors';
+import { messageOf } from '#lib/base/errors';
 import { waitUntil } from '../system/processes';
 import { prepareEnvironment, projectFolder, readSettings } from './settings';
 import { findStack, type StackDetails } from './stack-file';

@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { prefetchClerkJs, startEmulator } from 'clerk-emulator';
 import getPort from 'get-port';
-import { messageOf } from '../../lib/base/errors';
-import { deployMigrations } from '../../lib/storage/migrations';
+import { messageOf } from '#lib/base/errors';
+import { deployMigrations } from '#lib/storage/migrations';
 import { startKvServer } from '../kv/server';
 import { startPostgres } from '../postgres/server';
 import { getHost, missingMigrations, requireStore } from './external-services';

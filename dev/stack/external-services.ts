@@ -1,5 +1,5 @@
-import { errorCode, messageOf } from '../../lib/base/errors';
-import { pendingMigrations } from '../../lib/storage/migrations';
+import { errorCode, messageOf } from '#lib/base/errors';
+import { pendingMigrations } from '#lib/storage/migrations';
 
 /** Returns the host and port of a URL, without the credentials. */
 export const getHost = (url: string): string => new URL(url).host;

@@ -1,6 +1,6 @@
 import '../../commands/require-client';
 import { parseArgs } from 'node:util';
-import { errorCode, messageOf } from '../../lib/base/errors';
+import { errorCode, messageOf } from '#lib/base/errors';
 import { prepareEnvironment, readSettings } from './settings';
 
 /** Time limit of the whole shutdown. It exceeds the shutdown timeout of each component. */

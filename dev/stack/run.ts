@@ -1,5 +1,5 @@
 import getPort, { portNumbers } from 'get-port';
-import { NEXT_PROGRAM } from '../../lib/next/program';
+import { NEXT_PROGRAM } from '#lib/next/program';
 import { responds, type StartedProcess, startProcess } from '../system/start-process';
 import { type Dependency, startDatabase, startIdpEmulator, startKv } from './dependencies';
 import { projectFolder, type Settings } from './settings';

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import nextEnv from '@next/env';
 import { z } from 'zod';
-import { reloadEnvInChildren } from '../../lib/next/program';
+import { reloadEnvInChildren } from '#lib/next/program';
 
 /** Root folder of the project. */
 export const projectFolder = fileURLToPath(new URL('../..', import.meta.url));

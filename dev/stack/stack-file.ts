@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { errorCode } from '../../lib/base/errors';
+import { errorCode } from '#lib/base/errors';
 import { isAlive } from '../system/processes';
 
 /** Details of the running local stack. `npm run local` reads them from the file stack.json. */

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { errorCode } from '../../lib/base/errors';
+import { errorCode } from '#lib/base/errors';
 
 /** Returns true if the process runs. For a negative id (a process group), returns true if any process of the group runs. */
 export function isAlive(pid: number): boolean {

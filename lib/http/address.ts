@@ -28,9 +28,6 @@ export interface RequestLine {
   readonly contentLength: string | null | undefined;
 }
 
-/** Returns a host without a default port, which the origin of a browser does not contain. */
-export const withoutDefaultPort = (host: string): string => host.replace(/:(?:80|443)$/, '');
-
 /** Returns true if a route or page may have this path. A route has no slash at the end. */
 function isAddress(pathname: string): boolean {
   try {

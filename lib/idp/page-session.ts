@@ -3,9 +3,9 @@ import { environment } from '../base/env';
 import { describeError } from '../base/errors';
 import { rateLimitedWarning } from '../base/log';
 import { withTimeout } from '../core/async';
-import { withoutDefaultPort } from '../http/address';
 import { cancelRewrite, passHeader, rewrite } from '../next/middleware-headers';
 import { dropInvalidRouterState } from '../next/router-state';
+import { withoutDefaultPort } from '../next/server-action';
 import { clientHeaders, cookieHeader, parseCookies } from './credential';
 import {
   HANDSHAKE,

@@ -1,5 +1,7 @@
 import type { NextRequest } from 'next/server';
-import { withoutDefaultPort } from '../http/address';
+
+/** Returns a host without a default port, which the origin of a browser does not contain. */
+export const withoutDefaultPort = (host: string): string => host.replace(/:(?:80|443)$/, '');
 
 /** The format of a server action's id in Next.js. */
 const ACTION_ID = /^[0-9a-f]{40,64}$/;

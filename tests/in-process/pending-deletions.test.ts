@@ -1,7 +1,7 @@
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
+import { safeMessage } from '#lib/base/errors';
 import { KINDS } from '#lib/ids/store';
 import { waitUntil } from '../../dev/system/processes';
-import { safeMessage } from '../../lib/base/errors';
 import { importAsProcess, renewKvClient, startInProcess } from '../harness/in-process';
 import { SIGNING_SECRET } from '../harness/keys';
 import { stubProvider } from '../harness/provider-stub';

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { deployMigrations } from '../../lib/storage/migrations';
+import { deployMigrations } from '#lib/storage/migrations';
 import { type Burst, startBurst, violationsOf } from '../harness/burst';
 import { startTestService } from '../harness/service';
 import { stopAfterAll } from '../vitest/stop-after-all';

@@ -1,6 +1,6 @@
 import { prefetchClerkJs } from 'clerk-emulator';
+import { messageOf } from '#lib/base/errors';
 import { clerkJsFolder } from '../../dev/stack/settings';
-import { messageOf } from '../../lib/base/errors';
 import { buildIfChanged } from '../harness/build';
 
 /** Builds the service unless there is a build of the same sources. Also downloads the browser SDK in advance. */

@@ -1,9 +1,9 @@
 import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { deployMigrations } from '#lib/storage/migrations';
 import { startPostgres } from '../../dev/postgres/server';
 import { isAlive } from '../../dev/system/processes';
-import { deployMigrations } from '../../lib/storage/migrations';
 import { SERVER_VARIABLE, TEMPLATE } from '../harness/dependencies/database';
 import '../harness/dependencies/signing-key'; // generates the key once for all workers
 
