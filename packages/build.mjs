@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { createRequire, isBuiltin } from 'node:module';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 
 const read = (file) => JSON.parse(readFileSync(file, 'utf8'));
@@ -10,11 +11,13 @@ const read = (file) => JSON.parse(readFileSync(file, 'utf8'));
  * Builds the package of this folder in `dist`, with a manifest of its own. `dist` is packed and published, and the folder is not:
  * inside this repository, the `exports` of package.json may be the sources, so that a change needs no build. `names` are the
  * modules that the package exports, and `others` further programs and modules. `types` is the folder of the declarations of
- * `src`, and `conditions` has the files of an export that has several.
+ * `src`, and `conditions` has the files of an export that has several. Throws if a module imports a package that package.json does
+ * not declare, or if an export cannot be loaded.
  */
 export async function buildPackage({ names, others, files, types = '.', conditions = {} }) {
   rmSync('dist', { recursive: true, force: true });
-  await build({
+  const { metafile } = await build({
+    metafile: true,
     absWorkingDir: process.cwd(),
     entryPoints: [...names, ...others].map((name) => `src/${name}.ts`),
     outdir: 'dist',
@@ -26,6 +29,16 @@ export async function buildPackage({ names, others, files, types = '.', conditio
     platform: 'node',
     target: 'node20.19',
   });
+  const { private: _private, devDependencies, scripts, ...manifest } = read('package.json');
+  const declared = { ...manifest.dependencies, ...manifest.peerDependencies };
+  /** Throws for a module of a package that an installation may not have. */
+  function checkDeclared(module) {
+    const name = /^(?:@[^/]+\/)?[^/]+/.exec(module)?.[0];
+    if (!isBuiltin(module) && !Object.hasOwn(declared, name))
+      throw new Error(`package.json does not declare ${name}`);
+  }
+  const imports = Object.values(metafile.outputs).flatMap((output) => output.imports);
+  for (const each of imports) if (each.external) checkDeclared(each.path);
   for (const file of files) cpSync(file, `dist/${file}`);
 
   const { resolve } = createRequire(path.resolve('package.json'));
@@ -35,10 +48,10 @@ export async function buildPackage({ names, others, files, types = '.', conditio
   for (const file of readdirSync('dist', { recursive: true, encoding: 'utf8' })) {
     if (!file.endsWith('.d.ts')) continue;
     const text = readFileSync(`dist/${file}`, 'utf8');
+    for (const [module] of text.matchAll(/(?<=(?:from |import\()['"])[^.'"][^'"]*/g)) checkDeclared(module);
     writeFileSync(`dist/${file}`, text.replace(/(?<=(?:from |import\()['"])\.[^'"]*/g, '$&.js'));
   }
 
-  const { private: _private, devDependencies, scripts, ...manifest } = read('package.json');
   // npm publishes provenance only if the manifest names the repository of the workflow.
   const { GITHUB_REPOSITORY: repository } = process.env;
   const url = `git+https://github.com/${repository}.git`;
@@ -57,4 +70,6 @@ export async function buildPackage({ names, others, files, types = '.', conditio
     bin: 'cli.js',
   };
   writeFileSync('dist/package.json', `${JSON.stringify(published, undefined, 2)}\n`);
+  for (const name of names)
+    await import(pathToFileURL(path.resolve('dist', conditions[name]?.default ?? `${name}.js`)).href);
 }

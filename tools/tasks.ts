@@ -45,7 +45,7 @@ const TASKS: Readonly<Record<string, readonly (readonly Step[])[]>> = {
       { name: 'style', command: 'biome check --error-on-warnings' },
       { name: 'routes', command: 'next typegen' },
       { name: 'types', command: 'tsc --noEmit' },
-      { name: 'types of the package', command: 'tsc --noEmit --project packages/clerk-identity-link' },
+      { name: 'packages', command: 'npm run build --workspaces' },
       { name: 'unused', command: 'knip --treat-config-hints-as-errors' },
       { name: 'layers', command: `depcruise ${SOURCES}` },
       { name: 'document', command: lintDocument },
