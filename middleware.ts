@@ -94,5 +94,5 @@ const middleware: NextMiddleware = async (request, event) => {
 export default middleware;
 
 // Excludes only static files. On a path without the middleware, the SDK's `auth()` would trust headers of the client. The
-// default runtime (Edge) lacks node:crypto. Next.js 16 prefers the name proxy.ts, but the agreed layout has middleware.ts.
+// default runtime (Edge) lacks node:crypto. Next.js 16 runs this file, and prefers the name proxy.ts.
 export const config = { runtime: 'nodejs', matcher: ['/((?!_next/static/).*)'] };

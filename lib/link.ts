@@ -1,4 +1,4 @@
-import { isLostRace } from './base/conflict';
+import { isLostRace } from './base/sql-state';
 import { createLink } from './core/link';
 import { observer } from './http/request-log';
 import { findLink, insertLink, isForgotten } from './ids/store';

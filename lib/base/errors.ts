@@ -1,20 +1,5 @@
 import { fieldsOf } from '../core/values';
-
-/** SQLSTATEs that belong to error codes of Prisma. */
-const OF_PRISMA: ReadonlyMap<unknown, string> = new Map([
-  ['P2002', '23505'],
-  ['P2003', '23503'],
-  ['P2034', '40001'],
-]);
-
-/** Returns the SQLSTATE (such as 42501) of the database error behind an error of Prisma, or undefined if there is none. */
-export function sqlStateOf(error: unknown): string | undefined {
-  const { code: prismaCode, meta } = fieldsOf(error);
-  const { driverAdapterError = error, code: metaCode } = fieldsOf(meta);
-  const { originalCode } = fieldsOf(fieldsOf(driverAdapterError)['cause']);
-  const code = originalCode ?? metaCode ?? OF_PRISMA.get(prismaCode);
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
-}
+import { sqlStateOf } from './sql-state';
 
 /** The log fields of an error. */
 export interface ErrorDescription {

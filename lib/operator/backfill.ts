@@ -1,6 +1,6 @@
 import { IdentityProviderUserId } from '../api/schemas';
-import { retryOnConflict } from '../base/conflict';
 import { type RetryOptions, retry } from '../base/retry';
+import { retryOnConflict } from '../base/sql-state';
 import { findLinks, insertLinks } from '../ids/store';
 import type { EventHandlers } from '../webhook';
 import { providerUsers } from './paginate';

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { InternalUserId } from '../api/schemas';
-import { retryOnConflict } from '../base/conflict';
 import { type RetryOptions, retry } from '../base/retry';
+import { retryOnConflict } from '../base/sql-state';
 import type { Kind } from '../core/ports';
 import { isIdentityProviderUserId } from '../core/values';
 import { setExternalId } from '../idp/backend-api';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
-import { retryOnConflict } from '../base/conflict';
 import { TransientError } from '../base/errors';
 import { type RetryOptions, retry } from '../base/retry';
+import { retryOnConflict } from '../base/sql-state';
 import type { Kind } from '../core/ports';
 import { uncache } from '../ids/cache';
 import { KINDS } from '../ids/store';

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { sqlStateOf } from '../base/errors';
+import { sqlStateOf } from '../base/sql-state';
 import { HttpError } from '../core/error';
 
 /** SQLSTATEs of a violated unique key and of a violated exclusion constraint, such as one that prevents overlapping bookings. */

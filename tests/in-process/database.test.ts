@@ -100,7 +100,7 @@ test('A transaction whose connection is terminated between two statements fails 
 
 test('PostgreSQL ends a statement of a transaction that waits for a lock before this process stops waiting, and a transaction that is idle for 8 s', async () => {
   const { database: client } = await import('#lib/storage/database');
-  const { sqlStateOf } = await import('#lib/base/errors');
+  const { sqlStateOf } = await import('#lib/base/sql-state');
   const lock = await lockRow(database, 'user_locked');
   const settings: unknown[] = [];
   const transaction = client().$transaction(

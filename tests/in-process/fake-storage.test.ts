@@ -10,7 +10,7 @@ const real = await importAsProcess(async () => ({
   ...(await import('#lib/operator/delete-link')),
   ...(await import('#lib/operator/pending-deletions')),
   ...(await import('#lib/operator/relink')),
-  ...(await import('#lib/base/errors')),
+  ...(await import('#lib/base/sql-state')),
 }));
 const fake = fakeStorage(async (_name, statement) => statement());
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { sqlStateOf } from '#lib/base/errors';
+import { sqlStateOf } from '#lib/base/sql-state';
 import { withTimeout } from '#lib/core/async';
 
 beforeEach(() => {

@@ -1,34 +1,29 @@
 import { expect, test, vi } from 'vitest';
 import { createGuards } from '#lib/core/guard';
 import { createLink } from '#lib/core/link';
-import type { Kind, Sessions, Store } from '#lib/core/ports';
+import type { Sessions, Store } from '#lib/core/ports';
 import { createRoute, json } from '#lib/core/route';
 import { firstOf } from '#lib/core/sessions';
 
 // The example of docs/structure.md: a link over a store in memory, with a provider whose tokens are ids.
 function memoryStore(name: string): Store {
   const ids = new Map<string, string>();
-  const key = (kind: Kind, providerId: string) => `${kind} ${providerId}`;
   return {
     async find(kind, providerId) {
-      const id = ids.get(key(kind, providerId));
+      const id = ids.get(kind + providerId);
       return id === undefined ? { state: 'none' } : { state: 'linked', id };
     },
     async insert(kind, providerId) {
-      if (ids.has(key(kind, providerId))) return undefined;
-      ids.set(key(kind, providerId), `${name} ${ids.size + 1}`);
-      return ids.get(key(kind, providerId));
+      if (ids.has(kind + providerId)) return undefined;
+      return ids.set(kind + providerId, `${name} ${ids.size + 1}`).get(kind + providerId);
     },
     isForgotten: async () => false,
     isLostRace: () => false,
   };
 }
-const tokens: Sessions = {
-  authenticate({ headers }) {
-    const user = headers.get('authorization')?.replace('Bearer ', '');
-    return user === undefined ? undefined : { user };
-  },
-};
+const userOf = (header: string | null) =>
+  header === null ? undefined : { user: header.replace('Bearer ', '') };
+const tokens: Sessions = { authenticate: ({ headers }) => userOf(headers.get('authorization')) };
 const link = createLink({ store: memoryStore('only') });
 const { guard } = createGuards(link, tokens, createRoute(link.observer));
 const route = guard(async (_request, { userId }) => json({ userId }));

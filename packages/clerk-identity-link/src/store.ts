@@ -1,4 +1,4 @@
-import { isLostRace } from '../../../lib/base/conflict';
+import { isLostRace } from '../../../lib/base/sql-state';
 import type { Kind, Store } from '../../../lib/core/ports';
 import type { LinkTable, Surroundings, Tables } from './configuration';
 
