@@ -12,7 +12,7 @@ const only = (name, packages, importers) => ({
 /** The layers of lib, from the top down. A module imports only from its own layer and from lower layers. */
 const layers = [
   ['[^/]+\\.ts$', 'ids/', 'operator/', 'doctor/', 'authentication/'],
-  ['idp/', 'tables/'],
+  ['clerk/', 'tables/'],
   ['storage/', 'http/'],
   ['next/', 'telemetry/'],
   ['api/', 'base/'],
@@ -65,7 +65,7 @@ export default {
       from: { path: '^packages/clerk-identity-link/src/' },
       to: {
         path: '^(app|lib|events|prisma|commands|dev|tests|bench|middleware|instrumentation|server)',
-        pathNot: '^lib/(core/|base/sql-state|idp/(credential|sdk-formats))',
+        pathNot: '^lib/(core/|base/sql-state|clerk/(credential|sdk-formats))',
       },
     },
     {
@@ -155,9 +155,9 @@ export default {
       to: { path: '^lib/operator/(?:forget|relink\\.ts)' },
     },
     only(
-      'only-lib-idp-and-the-middleware-import-clerk',
+      'only-lib-clerk-and-the-middleware-import-clerk',
       ['@clerk'],
-      ['^lib/idp/', '^lib/authentication/adapter', '^middleware'],
+      ['^lib/clerk/', '^lib/authentication/adapter', '^middleware'],
     ),
     only(
       'only-lib-storage-imports-the-database',

@@ -1,14 +1,14 @@
-import '#lib/idp/sdk-environment';
+import '#lib/clerk/sdk-environment';
 import { clerkMiddleware } from '@clerk/nextjs/server';
 import { type NextMiddleware, type NextRequest, NextResponse } from 'next/server';
 import { environment } from '#lib/base/env';
+import { authenticator, passVerdict } from '#lib/clerk/api-session';
+import { clientHeaders } from '#lib/clerk/credential';
+import { pageResponse } from '#lib/clerk/page-session';
+import { signVerdict, VERDICT, verdictOf } from '#lib/clerk/verdict';
 import { isApi, rejectedStatus } from '#lib/http/address';
 import { nextForDocument } from '#lib/http/content-security-policy';
 import { type RejectionStatus, rejection } from '#lib/http/rejection';
-import { authenticator, passVerdict } from '#lib/idp/api-session';
-import { clientHeaders } from '#lib/idp/credential';
-import { pageResponse } from '#lib/idp/page-session';
-import { signVerdict, VERDICT, verdictOf } from '#lib/idp/verdict';
 import { rejectedActionStatus } from '#lib/next/server-action';
 
 /** Returns true if the service proxies the provider's Frontend API. Only the local stack (`npm run dev`) does so. */

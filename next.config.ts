@@ -4,7 +4,7 @@ import { PHASE_PRODUCTION_BUILD } from 'next/constants.js';
 import { listAppFiles } from './lib/next/app-files.ts';
 
 // A build inlines these variables, and a variable of another project could make the provider's SDK reject every request. The
-// service sets the ones that it needs when it starts (lib/idp/sdk-environment.ts).
+// service sets the ones that it needs when it starts (lib/clerk/sdk-environment.ts).
 for (const name of Object.keys(process.env))
   if (name.startsWith('NEXT_PUBLIC_CLERK_')) delete process.env[name];
 

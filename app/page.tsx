@@ -1,6 +1,6 @@
 import Link from 'next/link';
 import { operations } from '#lib/api/document';
-import { Show } from '#lib/idp/components';
+import { Show } from '#lib/clerk/components';
 import styles from './home.module.css';
 
 function Actions() {

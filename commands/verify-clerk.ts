@@ -1,7 +1,7 @@
 import { UsageError } from '#lib/base/errors';
+import { API_VERSION, SDK_VERSION } from '#lib/clerk/sdk-version';
 import { connectInstance, MARK, removeTestData } from '#lib/doctor/development-instance';
 import { checkFacts } from '#lib/doctor/provider-facts';
-import { API_VERSION, SDK_VERSION } from '#lib/idp/sdk-version';
 import { countOf, formatTable } from './check-table';
 import { createProgram, runMain } from './command';
 

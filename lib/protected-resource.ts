@@ -1,5 +1,7 @@
 import type { NextRequest } from 'next/server';
 import { environment } from './base/env';
+import { issuer } from './clerk/access-token';
+import { extractCredential } from './clerk/credential';
 import { HttpError } from './core/error';
 import type { GuardedHandler } from './core/guard';
 import type { AuthenticatedContext } from './core/link';
@@ -7,8 +9,6 @@ import type { Actor, Verdict } from './core/verdict';
 import { guardBy } from './guard';
 import { addLogFields } from './http/request-log';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
-import { issuer } from './idp/access-token';
-import { extractCredential } from './idp/credential';
 import { link } from './link';
 
 /** The authenticated user of a request, and who acts for the user: an OAuth client, a person or an agent. */

@@ -1,9 +1,9 @@
 import { headers } from 'next/headers';
 import { cache } from 'react';
+import { redirectToSignIn } from './clerk/sign-in';
+import { readVerdict } from './clerk/verdict';
 import { createPages } from './core/pages';
 import { logUserLookup } from './http/request-log';
-import { redirectToSignIn } from './idp/sign-in';
-import { readVerdict } from './idp/verdict';
 import { link } from './link';
 
 export const { getUser, requireUser, getTenant, getActor } = createPages(link, {

@@ -1,7 +1,7 @@
 'use client';
 
 import Link from 'next/link';
-import { UserButton, useUser } from '#lib/idp/browser';
+import { UserButton, useUser } from '#lib/clerk/browser';
 import styles from './ui.module.css';
 
 /** `isSignedIn` counts until the identity provider's browser SDK has loaded. */

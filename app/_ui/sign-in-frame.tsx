@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
-import { mailsOnConsole } from '#lib/idp/browser-settings';
-import { ClerkFailed, ClerkLoaded, ClerkLoading } from '#lib/idp/components';
+import { mailsOnConsole } from '#lib/clerk/browser-settings';
+import { ClerkFailed, ClerkLoaded, ClerkLoading } from '#lib/clerk/components';
 import { FormPlaceholder } from './form-placeholder';
 import { MailBanner } from './mail-banner';
 import { ReloadButton } from './reload-button';

@@ -1,7 +1,7 @@
 import { headers } from 'next/headers';
 import Link from 'next/link';
-import { mailsOnConsole } from '#lib/idp/browser-settings';
-import { readVerdict } from '#lib/idp/verdict';
+import { mailsOnConsole } from '#lib/clerk/browser-settings';
+import { readVerdict } from '#lib/clerk/verdict';
 import { AccountMenu } from './account-menu';
 import { Mark } from './mark';
 import styles from './ui.module.css';

@@ -1,7 +1,7 @@
 'use client';
 
 import { type FormEvent, useState } from 'react';
-import { useSession } from '#lib/idp/browser';
+import { useSession } from '#lib/clerk/browser';
 import { type ApiRequest, callApi, type Exchange } from './api';
 import styles from './console.module.css';
 import { ExchangeView } from './exchange-view';

@@ -1,4 +1,4 @@
-import type { useSession } from '#lib/idp/browser';
+import type { useSession } from '#lib/clerk/browser';
 
 export interface ApiRequest {
   readonly method: 'GET' | 'POST';

@@ -1,6 +1,6 @@
 'use client';
 
-import { useUser } from '#lib/idp/browser';
+import { useUser } from '#lib/clerk/browser';
 
 /** Shows the e-mail address of the user. Reserves its line until the identity provider's browser SDK has loaded. */
 export function EmailAddress() {

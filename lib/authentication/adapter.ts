@@ -1,7 +1,7 @@
 import { createClerkClient } from '@clerk/backend';
+import { WITHOUT_KEYS } from '../clerk/sdk-formats';
+import { verdictOf } from '../clerk/verdict';
 import type { Sessions } from '../core/ports';
-import { WITHOUT_KEYS } from '../idp/sdk-formats';
-import { verdictOf } from '../idp/verdict';
 
 /**
  * Creates an implementation of Sessions that uses the provider's Backend SDK. DISABLED: the service does not import this file

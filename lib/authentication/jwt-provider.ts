@@ -9,9 +9,9 @@ import {
 } from 'jose';
 import * as z from 'zod/mini';
 import { isLoopback } from '../base/env';
+import { parseActor } from '../clerk/sdk-formats';
 import { isIdentityProviderUserId } from '../core/values';
 import type { Verdict } from '../core/verdict';
-import { parseActor } from '../idp/sdk-formats';
 
 /** The algorithms of the library whose signatures have a public key. */
 const ALGORITHMS = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ');

@@ -1,4 +1,4 @@
-import { decode } from '../idp/access-token';
+import { decode } from '../clerk/access-token';
 import { type CheckResult, check, fail, skip } from './check';
 import {
   at,
@@ -72,7 +72,7 @@ const USER = [
 
 /** The facts, by the place that relies on them. The last ones end the sessions of the test users. */
 const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
-  'lib/idp/api-session.ts: without IDP_JWT_KEY, a request waits at most 4 s for the keys': {
+  'lib/clerk/api-session.ts: without IDP_JWT_KEY, a request waits at most 4 s for the keys': {
     'the Backend API returns the key of a session token within 4 s': async ({ backend, token }) => {
       const reply = await backend('GET /v1/jwks', undefined, {}, 4_000);
       const kids = list(at(reply.body, 'keys')).map((key) => at(key, 'kid'));
@@ -82,14 +82,14 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
         : differ(`the key ${kid}`, `${describeReply(reply)}, keys ${kids}`);
     },
   },
-  'lib/idp/verdict.ts: reads the session and the user from these claims': {
+  'lib/clerk/verdict.ts: reads the session and the user from these claims': {
     'a session token has version 2, a session and a user': ({ token, session, one }) =>
       expectSame(
         ['v', 'sts', 'sid', 'sub'].map((name) => claim(token, name)),
         [2, 'active', session, one],
       ),
   },
-  'lib/idp/verdict.ts: accepts a token until it expires, also after the end of its session': {
+  'lib/clerk/verdict.ts: accepts a token until it expires, also after the end of its session': {
     'a session token is valid for 60 s': ({ token }) =>
       expectSame(Number(claim(token, 'exp')) - Number(claim(token, 'iat')), 60),
   },
@@ -101,13 +101,13 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
     'the token of a page has its origin': (data) =>
       needBrowser(data) && expectSame(claim(data.browser.token, 'azp'), PAGE),
   },
-  'lib/idp/backend-api.ts: an error of the provider decides what a command does': {
+  'lib/clerk/backend-api.ts: an error of the provider decides what a command does': {
     'a wrong secret key gets a 401': async ({ backend }) =>
       expectError(await backend('GET /v1/users', undefined, WRONG_KEY), 401),
     'an unknown user gets a 404': async ({ backend }) =>
       expectError(await backend('PATCH /v1/users/user_unknown', { external_id: null }), 404),
   },
-  'lib/idp/backend-api.ts: reads at most 500 users at once, and users and organizations by id': {
+  'lib/clerk/backend-api.ts: reads at most 500 users at once, and users and organizations by id': {
     'a list of users ignores limit=501': async ({ backend }) => {
       const { status, body } = await backend('GET /v1/users?limit=501');
       return expectSame([status, list(body).length <= 10], [200, true]);
@@ -145,7 +145,7 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
       return expectSame(at(body, 'external_id'), null);
     },
   },
-  'lib/idp/sdk-formats.ts: reads the tenant from the claim `o`': {
+  'lib/clerk/sdk-formats.ts: reads the tenant from the claim `o`': {
     'a token has the active organization and the role': async (data) =>
       expectMembership(data, [needOrganization(data), 'member']),
   },
@@ -167,7 +167,7 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
       return expectMembership(data, [null, null]);
     },
   },
-  'lib/idp/page-session.ts, lib/idp/credential.ts: a handshake sets these cookies': {
+  'lib/clerk/page-session.ts, lib/clerk/credential.ts: a handshake sets these cookies': {
     'a handshake returns to the page with a session': async (data) => {
       needBrowser(data);
       const query = `${data.browser.query}&redirect_url=${encodeURIComponent(PAGE)}&format=nonce`;

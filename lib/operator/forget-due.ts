@@ -1,6 +1,6 @@
 import { type RetryOptions, retry } from '../base/retry';
+import { listById } from '../clerk/backend-api';
 import type { Kind } from '../core/ports';
-import { listById } from '../idp/backend-api';
 import { deleteIfDue } from './delete-link';
 import { completeDeletion, type ForgetResult, uncacheAll } from './forget';
 import type { Change } from './history';

@@ -1,5 +1,5 @@
 import { type RetryOptions, retry } from '../base/retry';
-import { listPage, MAX_PAGE, type ProviderEntry, type ProviderPage } from '../idp/backend-api';
+import { listPage, MAX_PAGE, type ProviderEntry, type ProviderPage } from '../clerk/backend-api';
 
 /**
  * Yields the provider's users in pages, oldest first, each user once. Starts with the users that were created at `since`.

@@ -1,6 +1,6 @@
 import { type RetryOptions, retry } from '../base/retry';
+import { listById } from '../clerk/backend-api';
 import type { Kind } from '../core/ports';
-import { listById } from '../idp/backend-api';
 import { providerOrganizations, providerUsers } from './paginate';
 import type { LinkResult } from './result';
 import { allIdsOf, type LinkRow, lookUp, rowsAfter } from './rows';

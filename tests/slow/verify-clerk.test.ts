@@ -93,14 +93,14 @@ const DEVIATIONS: Readonly<Record<string, readonly [call: RegExp, change: Change
 
 /** Ten of these checks, with the place that relies on each. */
 const TEN = {
-  'a session token is valid for 60 s': 'lib/idp/verdict.ts',
-  'a list of users ignores limit=501': 'lib/idp/backend-api.ts',
-  'a token has the active organization and the role': 'lib/idp/sdk-formats.ts',
-  'an unknown user gets a 404': 'lib/idp/backend-api.ts',
+  'a session token is valid for 60 s': 'lib/clerk/verdict.ts',
+  'a list of users ignores limit=501': 'lib/clerk/backend-api.ts',
+  'a token has the active organization and the role': 'lib/clerk/sdk-formats.ts',
+  'an unknown user gets a 404': 'lib/clerk/backend-api.ts',
   'a taken external_id gets a 422': 'lib/operator/external-ids.ts',
-  'a list of user ids has only these users': 'lib/idp/backend-api.ts',
+  'a list of user ids has only these users': 'lib/clerk/backend-api.ts',
   'a session token has the Frontend API as its issuer': 'lib/base/env.ts',
-  'the Backend API returns the key of a session token within 4 s': 'lib/idp/api-session.ts',
+  'the Backend API returns the key of a session token within 4 s': 'lib/clerk/api-session.ts',
   'a 429 says how many seconds to wait': 'lib/base/retry.ts',
   'a user has the fields of an event': 'lib/operator/replay.ts',
 };

@@ -3,8 +3,8 @@ import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } f
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
-import { authenticator } from '#lib/idp/api-session';
-import { readVerdict, signVerdict, VERDICT } from '#lib/idp/verdict';
+import { authenticator } from '#lib/clerk/api-session';
+import { readVerdict, signVerdict, VERDICT } from '#lib/clerk/verdict';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { clientHeaders, extractCredential, parseCookies } from '#lib/idp/credential';
+import { clientHeaders, extractCredential, parseCookies } from '#lib/clerk/credential';
 
 const TOKEN = 'eyJh.eyJz.c2ln';
 /** An authorized party: an origin whose requests may be authenticated by cookies. */

@@ -5,7 +5,7 @@ import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/p
 import { getSortedRoutes } from 'next/dist/shared/lib/router/utils/sorted-routes';
 import { NextResponse } from 'next/server';
 import { expect, test } from 'vitest';
-import * as sdk from '#lib/idp/sdk-formats';
+import * as sdk from '#lib/clerk/sdk-formats';
 import { isAlias } from '#lib/next/app-files';
 import { cancelRewrite, isMiddlewareHeader, passedHeader } from '#lib/next/middleware-headers';
 import { dropInvalidRouterState } from '#lib/next/router-state';

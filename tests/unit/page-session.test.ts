@@ -2,8 +2,8 @@ import { type NextFetchEvent, NextRequest, NextResponse } from 'next/server';
 import { expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
-import { pageResponse } from '#lib/idp/page-session';
-import { readVerdict, VERDICT } from '#lib/idp/verdict';
+import { pageResponse } from '#lib/clerk/page-session';
+import { readVerdict, VERDICT } from '#lib/clerk/verdict';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
 setEnvironment(parseEnvironment(BUILD_TIME_VALUES));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { ProviderEntry, ProviderPage } from '#lib/idp/backend-api';
+import type { ProviderEntry, ProviderPage } from '#lib/clerk/backend-api';
 import { paginate } from '#lib/operator/paginate';
 
 /** A user in the provider's database. The time is the creation time in milliseconds, with decimals. */

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/base/env';
 import { TransientError } from '#lib/base/errors';
-import { listById, listPage } from '#lib/idp/backend-api';
-import { browserSettings, mailsOnConsole } from '#lib/idp/browser-settings';
+import { listById, listPage } from '#lib/clerk/backend-api';
+import { browserSettings, mailsOnConsole } from '#lib/clerk/browser-settings';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
 beforeEach(() => {
@@ -24,7 +24,7 @@ const apiUser = { object: 'user', id: 'user_0', created_at: 7, external_id: 'a',
 const organizations = { data: [{ ...apiUser, object: 'organization' }], total_count: 1 };
 const PAGE = { offset: 0, limit: 500 };
 
-// The callers of lib/idp/backend-api.ts retry a call that rejects with a TransientError. Any other error is final.
+// The callers of lib/clerk/backend-api.ts retry a call that rejects with a TransientError. Any other error is final.
 test.each([
   [
     'does not respond',

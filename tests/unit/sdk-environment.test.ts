@@ -18,7 +18,7 @@ test("The provider's SDK gets the keys of the service and the addresses of the l
   vi.stubEnv('MY_CLERK_KEY', 'kept');
   vi.stubEnv('CLERK_API_URL', 'http://127.0.0.1:4000');
   vi.resetModules();
-  await import('#lib/idp/sdk-environment');
+  await import('#lib/clerk/sdk-environment');
   const seen = Object.entries(process.env).filter(([name]) => /CLERK_/.test(name));
   expect(Object.fromEntries(seen)).toEqual({
     CLERK_SECRET_KEY: 'sk_test_new',

@@ -1,6 +1,6 @@
 import type { Metadata } from 'next';
 import { redirect } from 'next/navigation';
-import { SignIn } from '#lib/idp/components';
+import { SignIn } from '#lib/clerk/components';
 import { getUser } from '#lib/user';
 import { fillingAppearance } from '../../_ui/clerk-appearance';
 import { SignInFrame } from '../../_ui/sign-in-frame';

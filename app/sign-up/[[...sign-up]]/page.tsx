@@ -1,5 +1,5 @@
 import type { Metadata } from 'next';
-import { SignUp } from '#lib/idp/components';
+import { SignUp } from '#lib/clerk/components';
 import { fillingAppearance } from '../../_ui/clerk-appearance';
 import { SignInFrame } from '../../_ui/sign-in-frame';
 

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { OrganizationSwitcher } from '#lib/idp/organizations';
+import { OrganizationSwitcher } from '#lib/clerk/organizations';
 
 /**
  * Frames the project pages. Each page checks the session itself, because Next.js does not run a layout for each page. Without a
