@@ -1,4 +1,5 @@
 import type { CheckResult } from '#lib/doctor/check';
+import { printable } from './command';
 
 type Status = CheckResult['status'];
 
@@ -17,8 +18,8 @@ export function formatTable(checks: readonly CheckResult[], words: Readonly<Reco
     .map(({ name, status, message, remedy }) => {
       const word = words[status].padEnd(wordWidth);
       const shown = isColored ? `\x1b[${COLORS[status]}m${word}\x1b[0m` : word;
-      const next = remedy ? `\n${' '.repeat(width + wordWidth + 4)}-> ${remedy}` : '';
-      return `${shown}  ${name.padEnd(width)}  ${message}${next}\n`;
+      const next = remedy ? `\n${' '.repeat(width + wordWidth + 4)}-> ${printable(remedy)}` : '';
+      return `${shown}  ${name.padEnd(width)}  ${printable(message)}${next}\n`;
     })
     .join('');
 }

@@ -28,7 +28,7 @@ export async function runProgram(program: Command): Promise<void> {
     if (error instanceof CommanderError) {
       process.exitCode = error.exitCode === 0 ? 0 : 2; // commander has printed the help or the message
     } else {
-      process.stderr.write(`${safeMessage(error)}\n`);
+      print(safeMessage(error), process.stderr);
       process.exitCode = error instanceof UsageError || error instanceof InvalidEnvironmentError ? 2 : 1;
     }
   }
@@ -48,3 +48,19 @@ export async function runMain(program: Command, close?: () => Promise<void>): Pr
  */
 export const shown = (id: string): string =>
   /^[\w.:@|-]+$/.test(id) ? id : JSON.stringify(id).replace(/[^\x20-\x7e]/g, '?');
+
+/**
+ * Escapes the characters of a line that a terminal interprets or hides, as JSON does. The provider, the database and files can
+ * contain such characters in any text. Every line that a command prints passes through this function.
+ */
+export const printable = (line: string): string =>
+  line.replace(/\p{C}/gu, (found) =>
+    Array.from(
+      { length: found.length },
+      (_, at) => `\\u${found.charCodeAt(at).toString(16).padStart(4, '0')}`,
+    ).join(''),
+  );
+
+/** Prints the lines of a text. */
+export const print = (text: string, stream: NodeJS.WritableStream = process.stdout) =>
+  stream.write(`${text.split('\n').map(printable).join('\n')}\n`);

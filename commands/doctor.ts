@@ -5,7 +5,7 @@ import { log } from '#lib/base/log';
 import { runChecks } from '#lib/doctor/run-checks';
 import { closeDatabase } from '#lib/storage/database';
 import { countOf, formatTable } from './check-table';
-import { createProgram, runMain } from './command';
+import { createProgram, print, runMain } from './command';
 
 const WORDS = { ok: 'ok', skipped: 'skipped', warning: 'warning', failure: 'FAILURE' } as const;
 
@@ -31,11 +31,11 @@ async function diagnose({ url, json }: Options): Promise<void> {
   const checks = await runChecks(url, Object.keys(events).length > 0);
   const failures = countOf(checks, 'failure');
   const warnings = countOf(checks, 'warning');
-  process.stdout.write(
-    json
-      ? `${JSON.stringify({ status: failures === 0 ? 'ok' : 'failure', checks }, null, 2)}\n`
-      : `${formatTable(checks, WORDS)}\n${countOf(checks, 'ok')} ok, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${failures} failed, ${countOf(checks, 'skipped')} skipped\n`,
-  );
+  if (json) print(JSON.stringify({ status: failures === 0 ? 'ok' : 'failure', checks }, null, 2));
+  else
+    process.stdout.write(
+      `${formatTable(checks, WORDS)}\n${countOf(checks, 'ok')} ok, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${failures} failed, ${countOf(checks, 'skipped')} skipped\n`,
+    );
   process.exitCode = failures === 0 ? 0 : 1;
 }
 

@@ -1,4 +1,5 @@
 import type { RetryOptions } from '#lib/base/retry';
+import { print } from './command';
 
 const LINE_EVERY_MS = 5_000;
 const REDRAW_EVERY_MS = 200;
@@ -24,7 +25,7 @@ export function showProgress(unit: string, seconds: number): Progress {
   const end = () => void (stderr.isTTY && stderr.write(ERASE_LINE));
   const say = (line: string) => {
     end();
-    stderr.write(`${line}\n`);
+    print(line, stderr);
   };
   return {
     at(done, note = '') {

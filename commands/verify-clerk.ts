@@ -3,7 +3,7 @@ import { API_VERSION, SDK_VERSION } from '#lib/clerk/sdk-version';
 import { connectInstance, MARK, removeTestData } from '#lib/doctor/development-instance';
 import { checkFacts } from '#lib/doctor/provider-facts';
 import { countOf, formatTable } from './check-table';
-import { createProgram, runMain } from './command';
+import { createProgram, print, runMain } from './command';
 
 const WORDS = { ok: 'ok', skipped: 'not tried', warning: 'differs', failure: 'differs' } as const;
 const INTERRUPTED = 130;
@@ -24,7 +24,7 @@ async function verifyClerk({ json }: { readonly json?: boolean }): Promise<void>
   const instance = connectInstance(interrupt.signal);
   const cleaner = connectInstance(new AbortController().signal);
   const created = new Set<string>();
-  const say = (line: string) => process.stderr.write(`${line}\n`);
+  const say = (line: string) => print(line, process.stderr);
   try {
     const left = await removeTestData(cleaner);
     if (left > 0) say(`Removed what an earlier run has left: ${left}`);
@@ -37,11 +37,11 @@ async function verifyClerk({ json }: { readonly json?: boolean }): Promise<void>
     );
     const versions = { sdk: SDK_VERSION, api: API_VERSION, date: new Date().toISOString().slice(0, 10) };
     const rows = checks.map((each) => ({ ...each, status: WORDS[each.status] }));
-    process.stdout.write(
-      json
-        ? `${JSON.stringify({ ...versions, checks: rows }, null, 2)}\n`
-        : `${formatTable(checks, WORDS)}\n${ok} ok, ${differ} differ, ${notTried} not tried; @clerk/backend ${SDK_VERSION}, API ${API_VERSION}, ${versions.date}\n`,
-    );
+    if (json) print(JSON.stringify({ ...versions, checks: rows }, null, 2));
+    else
+      process.stdout.write(
+        `${formatTable(checks, WORDS)}\n${ok} ok, ${differ} differ, ${notTried} not tried; @clerk/backend ${SDK_VERSION}, API ${API_VERSION}, ${versions.date}\n`,
+      );
     process.exitCode = differ === 0 ? 0 : 1;
   } catch (error) {
     if (!interrupt.signal.aborted) throw error;

@@ -13,8 +13,8 @@ import { type ForgetDueStep, forgetDue } from '#lib/operator/forget-due';
 import { type Change, newRun, recordRun } from '#lib/operator/history';
 import { deletionDueAt, unfinishedIds } from '#lib/operator/pending-deletions';
 import { waitForLongQueries } from '#lib/storage/database';
-import { type ExitCode, shown } from '../command';
-import { findAtProvider, linkOf, NOUNS, print, RETRY, VARIABLES } from './one-link';
+import { type ExitCode, print, shown } from '../command';
+import { findAtProvider, linkOf, NOUNS, RETRY, VARIABLES } from './one-link';
 
 const FORGET_VARIABLES = z.extend(VARIABLES, z.pick(variables, { FORGOTTEN_USERS_DAYS: true }).shape);
 

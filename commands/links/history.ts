@@ -3,15 +3,16 @@ import { parseEnvironmentSubset, variables } from '#lib/base/env';
 import type { Kind } from '#lib/core/ports';
 import { type RecordedChange, readHistory } from '#lib/operator/history';
 import { waitForLongQueries } from '#lib/storage/database';
-import { type ExitCode, shown } from '../command';
-import { print } from './one-link';
+import { type ExitCode, print, printable, shown } from '../command';
 
-function lineOf({ changedAt, operation, internalId, idHash, run, counts, by, reason }: RecordedChange) {
-  const link = idHash === null ? '' : ` ${idHash} (${internalId ?? 'not linked'})`;
-  const figures = Object.entries(counts ?? {}).map(([outcome, count]) => `${count} ${outcome}`);
+function lineOf(change: RecordedChange) {
+  if ('unreadable' in change) return `A row that this command cannot read: ${change.unreadable}`;
+  const { changedAt, operation, internalId, idHash, run, counts, by, reason } = change;
+  const link = idHash === null ? '' : ` ${shown(idHash)} (${internalId ?? 'not linked'})`;
+  const figures = Object.entries(counts ?? {}).map(([outcome, count]) => `${count} ${printable(outcome)}`);
   const ofRun = run === null ? '' : ` run ${shown(run)}${counts ? ` (${figures.join(', ')})` : ''}`;
   const why = reason === null ? '' : `: ${shown(reason)}`;
-  return `${changedAt.toISOString()} ${operation}${link}${ofRun} by ${shown(by)}${why}`;
+  return `${changedAt.toISOString()} ${shown(operation)}${link}${ofRun} by ${shown(by)}${why}`;
 }
 
 /** `npm run users -- history`, `npm run tenants -- history` */

@@ -10,7 +10,7 @@ import { type Change, newRun, recordRun } from '#lib/operator/history';
 import { providerUsers } from '#lib/operator/paginate';
 import { reconcile } from '#lib/operator/reconcile';
 import type { LinkResult } from '#lib/operator/result';
-import { type ExitCode, shown } from '../command';
+import { type ExitCode, print, shown } from '../command';
 import { type Progress, showProgress } from '../progress';
 import { readMapFile } from './map-file';
 import { NOUNS, RETRY } from './one-link';
@@ -71,9 +71,8 @@ export async function countResults<R extends LinkResult>(
   }
 }
 
-const printLine = (line: string) => process.stdout.write(`${line}\n`);
 const printProblem = ({ id, outcome, reason }: LinkResult) =>
-  process.stderr.write(`${outcome}: ${shown(id).slice(0, 80)}: ${reason}\n`);
+  print(`${outcome}: ${shown(id).slice(0, 80)}: ${reason}`, process.stderr);
 
 /**
  * Runs a command that handles users or organizations page by page, and prints a summary with the outcomes in this order. Returns
@@ -89,14 +88,14 @@ async function runInBulk<R extends LinkResult>(
 ): Promise<ExitCode> {
   const progress = showProgress(`${NOUNS[kind]}s`, retrySeconds);
   let hasProblem = false;
-  const print = (result: R) => {
+  const report = (result: R) => {
     hasProblem = true;
     printProblem(result);
   };
   const results = read(progress.retryOptions);
-  const { count, isComplete, last } = await countResults(progress, results, print, continueWith);
+  const { count, isComplete, last } = await countResults(progress, results, report, continueWith);
   const figures = outcomes.map((outcome) => `${count(outcome)} ${outcome}`);
-  printLine([`${count()} seen`, ...figures].join(', '));
+  print([`${count()} seen`, ...figures].join(', '));
   const remedy = (last && continueWith?.(last)) ?? 'Run the same command again';
   if (!isComplete) process.stderr.write(`${remedy}\n`);
   await record?.(Object.fromEntries(outcomes.map((outcome) => [outcome, count(outcome)])));
@@ -204,13 +203,13 @@ export async function checkLinks(
   let differences = 0;
   const { count, isComplete } = await countResults(progress, results, ({ id, outcome, reason }) => {
     differences += 1;
-    if (ids) printLine(`${outcome}: ${shown(id)}${outcome === 'not linked' ? '' : ` (${reason})`}`);
+    if (ids) print(`${outcome}: ${shown(id)}${outcome === 'not linked' ? '' : ` (${reason})`}`);
   });
   const atProvider = count('linked', 'forgotten', 'not linked');
-  printLine(
+  print(
     `${atProvider} ${NOUNS[kind]}s at the provider, ${count('not linked')} of them not linked, ${count('forgotten')} forgotten`,
   );
-  printLine(`${count() - atProvider} rows, ${count('not at the provider')} of them not at the provider`);
+  print(`${count() - atProvider} rows, ${count('not at the provider')} of them not at the provider`);
   if (!isComplete) process.stderr.write('Run the same command again\n');
   return isComplete && differences === 0 ? 0 : 1;
 }

@@ -10,7 +10,7 @@ import { exportUser } from '#lib/operator/export';
 import { deletionDueAt } from '#lib/operator/pending-deletions';
 import { allIdsOf, findRows, type LinkRow } from '#lib/operator/rows';
 import { exportOwnTables } from '#lib/tables/export-user';
-import { type ExitCode, shown } from '../command';
+import { type ExitCode, print, shown } from '../command';
 
 /** The word for the resource of the provider. */
 export const NOUNS = { user: 'user', tenant: 'organization' } as const;
@@ -25,8 +25,6 @@ export const VARIABLES = z.pick(variables, {
 
 /** Limit for the retries of a call. The first cache call may exceed its timeout, because it also opens the connection. */
 export const RETRY = { seconds: 5 };
-
-export const print = (line: string) => process.stdout.write(`${line}\n`);
 
 /** Returns the link with this internal id or provider's id, or undefined. Throws if the id belongs to two links. */
 export async function linkOf(kind: Kind, eitherId: string): Promise<LinkRow | undefined> {

@@ -6,7 +6,7 @@ import type { Kind } from '#lib/core/ports';
 import { type Change, recordRun } from '#lib/operator/history';
 import { collisionOf, type RelinkResult, readJournal, relink, rollbackOf, runOf } from '#lib/operator/relink';
 import { type CheckedMap, REMEDIES, readExternalIds } from '#lib/operator/relink-map';
-import { type ExitCode, shown } from '../command';
+import { type ExitCode, print, shown } from '../command';
 import { showProgress } from '../progress';
 import { countResults } from './in-bulk';
 import { readMapFile } from './map-file';
@@ -41,7 +41,7 @@ async function readSource(
 
 const printCollision = ({ line, reason, oldId, newId }: RelinkResult) => {
   const remedy = Object.entries(REMEDIES).find(([kind]) => kind === reason)?.[1];
-  process.stdout.write(`line ${line}: ${reason}: ${shown(oldId)} -> ${shown(newId)}. ${remedy}.\n`);
+  print(`line ${line}: ${reason}: ${shown(oldId)} -> ${shown(newId)}. ${remedy}.`);
 };
 
 /** `npm run users -- relink`, `npm run tenants -- relink` */

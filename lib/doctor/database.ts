@@ -98,7 +98,7 @@ const EVENT_RIGHTS = `
   SELECT FROM unnest('{${EVENT_TABLES}}'::text[]) AS tables (name),
               unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS rights (name)
    WHERE NOT has_table_privilege(to_regclass('public.' || tables.name), rights.name)
-   UNION ALL SELECT WHERE NOT has_table_privilege(to_regclass('public.link_changes'), 'INSERT')`;
+   UNION ALL SELECT WHERE NOT has_any_column_privilege(to_regclass('public.link_changes'), 'INSERT')`;
 
 async function checkMigrations(databaseUrl: string): Promise<string> {
   const pending = await withTimeout(TIMEOUT_MS, pendingMigrations(databaseUrl));
@@ -123,7 +123,7 @@ async function checkEventTables(): Promise<string> {
   if (missing.length === 0) return 'the role has the rights on the tables of webhook events';
   fail(
     'the role may not write the tables of webhook events: every event with a handler in events/ gets a 500',
-    `${GRANT} SELECT, INSERT, UPDATE, DELETE ON ${EVENT_TABLES.join(', ')}; GRANT INSERT ON link_changes`,
+    `${GRANT} SELECT, INSERT, UPDATE, DELETE ON ${EVENT_TABLES.join(', ')}; GRANT INSERT (kind, operation, internal_id, id_hash, run, changed_by, reason) ON link_changes`,
   );
 }
 

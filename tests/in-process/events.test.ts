@@ -30,7 +30,7 @@ const { pool, idsOf } = database;
 // `pending_deletions`.
 const { role, url } = await database.createRole(`GRANT SELECT, INSERT ON users TO $role;
   GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects, pending_deletions TO $role;
-  GRANT INSERT ON link_changes TO $role`);
+  GRANT INSERT (kind, operation, internal_id, id_hash, run, changed_by, reason) ON link_changes TO $role`);
 afterAll(async () => {
   await closeDatabase();
   await database.drop();

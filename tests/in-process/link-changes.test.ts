@@ -99,6 +99,20 @@ describe.each(['user', 'tenant'] as const)('History of a %s', (kind) => {
     expect(rows[0].text).not.toMatch(/(?:user|org)_|@private/);
   });
 
+  test('The history shows a row that it cannot read, and no character of a row that a terminal interprets', async () => {
+    const values = `gen_random_uuid(), 'infinity', $1, 'x', NULL, NULL, NULL, '{"a":"b"}', 'me', NULL`;
+    await pool.query(
+      `INSERT INTO link_changes VALUES (${values}), (gen_random_uuid(), now(), $1, $2, NULL, $2, 'odd', $3, $2, $2)`,
+      [kind, '\x1b[2K\u009b\u202e\n', { '\x1b\u009b\u202e\n': 1 }],
+    );
+    const { exit, stdout } = await run(kind, 'history');
+    expect(exit).toBe(0);
+    expect(stdout).toMatch(/^A row that this command cannot read: .*"a":"b".*\n20\S+Z "\\u001b\[2K/);
+    for (const text of [stdout, (await run(kind, 'history', 'odd', '--json')).stdout])
+      expect(text).not.toMatch(/(?!\n)\p{C}/u);
+    await pool.query('TRUNCATE link_changes');
+  });
+
   test('The due command adds a row for each deleted id and one for the run, and the default operator is the account of the system', async () => {
     await link('due_1', 'due_2');
     for (const id of ['due_1', 'due_2']) await schedule(kind, id);

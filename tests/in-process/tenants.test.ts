@@ -219,8 +219,17 @@ test('The migrations give each role the rights to the tables for tenants that th
        FROM pg_class, aclexplode(relacl) WHERE relname ~ 'tenant|link_changes' AND grantee <> relowner
        GROUP BY relname, grantee ORDER BY 1`,
     );
+    const columns = `SELECT attname FROM pg_attribute, aclexplode(attacl) WHERE attrelid = 'link_changes'::regclass ORDER BY attnum`;
+    expect((await client.query(columns)).rows.map(({ attname }) => attname)).toEqual([
+      'kind',
+      'operation',
+      'internal_id',
+      'id_hash',
+      'run',
+      'changed_by',
+      'reason',
+    ]);
     expect(rows.map(({ granted }) => granted)).toEqual([
-      'link_changes writer_of_tenants INSERT',
       'pending_tenant_deletions writer_of_tenants DELETE,INSERT',
       'previous_tenant_ids "Reader of tenants" SELECT',
       'tenants "Reader of tenants" SELECT',

@@ -129,6 +129,8 @@ describe('The restricted role of docs/deploy.md', async () => {
       'TRUNCATE users',
       'UPDATE link_changes SET reason = NULL',
       'DELETE FROM link_changes',
+      `INSERT INTO link_changes (kind, operation, changed_by, changed_at) VALUES ('user', 'x', 'me', 'infinity')`,
+      `INSERT INTO link_changes (kind, operation, changed_by, counts) VALUES ('user', 'x', 'me', '{"a":"b"}')`,
       'SELECT FROM link_changes',
       'DROP TABLE users',
       'ALTER TABLE users ADD COLUMN more TEXT',
