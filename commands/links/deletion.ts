@@ -107,6 +107,10 @@ const DUE_OUTCOMES: Readonly<
   Record<ForgetDueStep['result'], readonly ['forgotten' | 'kept' | 'pending', reason: string]>
 > = {
   forgotten: ['forgotten', ''],
+  renewed: [
+    'forgotten',
+    ', and the id was linked again after `remember`, `adopt`, `relink` or a later sign-in',
+  ],
   restored: ['kept', ', because the identity provider has this id again'],
   moved: ['kept', ', because a relink has replaced this id with another one'],
   postponed: ['kept', ', because the deletion was cancelled or is due later'],

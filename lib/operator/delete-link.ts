@@ -9,10 +9,8 @@ import { cancelDeletion, unfinishedIds } from './pending-deletions';
 /** A statement sees the rows that a registration has committed while `storeForgotten` waited for its advisory lock. */
 export const TRANSACTION = { isolationLevel: 'ReadCommitted' } as const;
 
-/**
- * Message of a deletion that a foreign key or a column that must not become null prevents. The last name is that of the table.
- */
-const PREVENTED = /Code: `23(?:001|502|503)`.*["„«]\s?(\S+?)\s?["“»]/s;
+/** Message of a deletion that a foreign key or a column that must not become null prevents (lib/storage/database.ts). */
+const PREVENTED = /Code: `23(?:001|502|503)`.*\(table: (.+)\)/s;
 const Rows = z.array(z.object({ internalId: z.string(), providerId: z.string() }));
 const Ids = z.array(z.object({ id: z.string() }));
 
@@ -36,10 +34,17 @@ async function lockLink(transaction: Transaction, kind: Kind, providerId: string
   return { internalId, providerIds: [row.providerId, ...Ids.parse(previous).map(({ id }) => id)] };
 }
 
-/** Deletes the entries of forgotten ids. */
-export const deleteForgotten = (transaction: Transaction, kind: Kind, ids: readonly string[]) =>
-  transaction.$executeRaw`DELETE FROM public.forgotten_users
-    WHERE id_hash IN (SELECT public.forgotten_hash(${kind}, id) FROM unnest(${ids}::text[]) AS id)`;
+/** Deletes the entries of forgotten ids that have not expired. Returns their number. */
+const deleteForgotten = (transaction: Transaction, kind: Kind, ids: readonly string[]) =>
+  transaction.$executeRaw`DELETE FROM public.forgotten_users WHERE expires_at > now()
+    AND id_hash IN (SELECT public.forgotten_hash(${kind}, id) FROM unnest(${ids}::text[]) AS id)`;
+
+/** Does the same for ids that an operator wants to be linked again. Their unfinished deletions do not become pending again. */
+export async function restoreLinks(transaction: Transaction, kind: Kind, ids: readonly string[]) {
+  await transaction.$executeRaw`UPDATE public.unfinished_deletions SET is_due = false
+    WHERE kind = ${kind} AND provider_ids && ${ids}::text[]`;
+  return deleteForgotten(transaction, kind, ids);
+}
 
 /**
  * Stores that an id is forgotten for the next `days` days. If `days` is 0, deletes the entry instead. The transaction must delete

@@ -7,7 +7,7 @@ import type { Kind } from '../core/ports';
 import { isIdentityProviderUserId } from '../core/values';
 import { forgottenUntil, KINDS } from '../ids/store';
 import { database, raw, sql } from '../storage/database';
-import { deleteForgotten, TRANSACTION } from './delete-link';
+import { restoreLinks, TRANSACTION } from './delete-link';
 import { type Change, recordChanges } from './history';
 import { providerUsers } from './paginate';
 import type { LinkResult } from './result';
@@ -92,6 +92,8 @@ async function adoptAll(kind: Kind, entries: readonly Adoption[], change: Change
       ? sql`public.forgotten_until(${kind}, provider_id, NULL) IS NULL AND public.forgotten_until(${kind}, id::text, NULL) IS NULL`
       : sql`public.tenant_deletion_due(provider_id) IS NULL`;
   const adopted = await database().$transaction(async (transaction) => {
+    // A deletion in flight ends first, or waits.
+    await transaction.$executeRaw`SELECT pg_advisory_xact_lock_shared(public.link_lock(${kind}, id)) FROM unnest(${ids}::text[]) AS id`;
     // The statement has no conflict target, because the internal id can be taken too.
     const inserted = await transaction.$queryRaw`INSERT INTO public.${raw(table)} (id, ${raw(column)})
       SELECT id, provider_id FROM unnest(${links.map(({ externalId }) => externalId)}::uuid[],
@@ -100,7 +102,7 @@ async function adoptAll(kind: Kind, entries: readonly Adoption[], change: Change
     const insertedIds = Ids.parse(inserted).map(({ id }) => id);
     const adoptions = insertedIds.map((providerId) => ({ providerId, internalId: null }));
     await recordChanges(transaction, kind, 'adopt', change, adoptions);
-    if (kind === 'tenant') await deleteForgotten(transaction, kind, insertedIds);
+    await restoreLinks(transaction, kind, insertedIds);
     return new Set(insertedIds);
   }, TRANSACTION);
   const others =

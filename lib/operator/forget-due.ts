@@ -4,15 +4,15 @@ import type { Kind } from '../core/ports';
 import { deleteIfDue } from './delete-link';
 import { completeDeletion, type ForgetResult, uncacheAll } from './forget';
 import type { Change } from './history';
-import { cancelDeletion, type DueDeletion, dueDeletions } from './pending-deletions';
+import { cancelDeletion, type DueDeletion, deletionDueAt, dueDeletions } from './pending-deletions';
 
 /**
  * Result for one user or organization: that of `forget`, `failed` if it threw `error`, `restored` if the provider has this id
- * again, `moved` if a relink has replaced this id with another, or `postponed` if the deletion was cancelled or is due later. The
- * last three do not delete the row.
+ * again, `moved` if a relink has replaced this id with another, or `postponed` if the deletion was cancelled or is due later. These
+ * three do not delete the row. `renewed` replaces `relinked` if the deletion is not pending again (`finishDeletions`).
  */
 export interface ForgetDueStep extends DueDeletion {
-  readonly result: ForgetResult | 'restored' | 'moved' | 'postponed' | 'failed';
+  readonly result: ForgetResult | 'renewed' | 'restored' | 'moved' | 'postponed' | 'failed';
   readonly error?: unknown;
 }
 
@@ -39,12 +39,16 @@ export async function* forgetDue(
     const batch = due.slice(at, at + BATCH_SIZE);
     const ids = batch.map(({ providerId }) => providerId);
     const existing = new Set((await retry(retryOptions, () => listById(kind, ids))).map(({ id }) => id));
+    const complete = async (deleted: readonly string[]): Promise<ForgetDueStep['result']> => {
+      const result = await completeDeletion(kind, deleted, pause);
+      return result === 'relinked' && !(await deletionDueAt(kind, deleted)) ? 'renewed' : result;
+    };
     const runOne = async ({ providerId, unfinished }: DueDeletion): Promise<ForgetDueStep['result']> => {
-      if (unfinished) return completeDeletion(kind, unfinished, pause);
+      if (unfinished) return complete(unfinished);
       if (existing.has(providerId)) return 'restored';
       await uncacheAll(kind, providerId);
       const deletion = await deleteIfDue(kind, providerId, days, change);
-      return typeof deletion === 'string' ? deletion : completeDeletion(kind, deletion, pause);
+      return typeof deletion === 'string' ? deletion : complete(deletion);
     };
     const steps = batch.map((each) =>
       runOne(each).then(

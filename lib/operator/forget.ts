@@ -4,7 +4,7 @@ import type { Kind } from '../core/ports';
 import { uncache } from '../ids/cache';
 import { findLinks } from '../ids/store';
 import { database } from '../storage/database';
-import { deleteLink, TRANSACTION } from './delete-link';
+import { deleteLink, restoreLinks, TRANSACTION } from './delete-link';
 import { type Change, recordChanges } from './history';
 import { cancelDeletion, finishDeletions } from './pending-deletions';
 import { allIdsOf, findRows } from './rows';
@@ -79,15 +79,14 @@ export async function forget(
 
 /**
  * Deletes the entry of a forgotten id, so that any registration links it, and cancels the pending deletions of the ids of its
- * user or tenant. Returns whether there was an entry that had not expired, and whether a deletion was pending.
+ * user or tenant, also one of a run that has deleted the row, but has not ended. Returns whether there was an entry that had not expired, and whether a deletion was pending.
  */
 export async function remember(kind: Kind, providerId: string, change: Change) {
   const [link] = (await findRows(kind, providerId)).filter((each) => allIdsOf(each).includes(providerId));
   return database().$transaction(async (transaction) => {
+    // A concurrent `finishDeletions` ends first, so that a deletion that it makes pending is cancelled.
+    const deleted = await restoreLinks(transaction, kind, [providerId]);
     const isCancelled = await cancelDeletion(kind, link ? allIdsOf(link) : [providerId], false, transaction);
-    const deleted = await transaction.$executeRaw`
-      DELETE FROM public.forgotten_users
-      WHERE id_hash = public.forgotten_hash(${kind}, ${providerId}) AND expires_at > now()`;
     if (isCancelled || deleted > 0)
       await recordChanges(transaction, kind, 'remember', change, [
         { providerId, internalId: link?.internalId ?? null },

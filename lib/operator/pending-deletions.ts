@@ -42,7 +42,8 @@ export async function unfinishedIds(
 }
 
 /**
- * Ends the deletions of ids that are no longer cached. If an id of a due deletion is linked again, its deletion is pending again.
+ * Ends the deletions of ids that are no longer cached. If an id of a due deletion is linked again, its deletion is pending again,
+ * unless an operator has restored the id, or a session token from after the deletion has linked it (see `forgotten_until`).
  */
 export async function finishDeletions(kind: Kind, ids: readonly string[]): Promise<void> {
   const { table, column, pendingDeletions } = KINDS[kind];

@@ -7,7 +7,7 @@ import type { Kind } from '../core/ports';
 import { uncache } from '../ids/cache';
 import { KINDS } from '../ids/store';
 import { database, raw, type Transaction } from '../storage/database';
-import { deleteForgotten, TRANSACTION } from './delete-link';
+import { restoreLinks, TRANSACTION } from './delete-link';
 import { type Change, recordChanges } from './history';
 import { type CheckedMap, type Collision, type MapLine, REMEDIES, repeatedIds } from './relink-map';
 import type { LinkResult } from './result';
@@ -145,7 +145,7 @@ async function move(
   const moved = Moved.parse(rows);
   await recordChanges(transaction, kind, options.isRollback ? 'rollback' : 'relink', options, moved);
   // An operator who names a forgotten organization wants its id back.
-  if (kind === 'tenant') await deleteForgotten(transaction, kind, newIds);
+  await restoreLinks(transaction, kind, newIds);
   if (moved.length !== lines.length) throw new TransientError('Another transaction has changed a row');
 }
 

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { safeMessage } from '#lib/base/errors';
 import { KINDS } from '#lib/ids/store';
 import { waitUntil } from '../../dev/system/processes';
+import { openTransaction } from '../harness/dependencies/row-lock';
 import { importAsProcess, renewKvClient, startInProcess } from '../harness/in-process';
 import { SIGNING_SECRET } from '../harness/keys';
 import { stubProvider } from '../harness/provider-stub';
@@ -27,6 +29,8 @@ vi.mock('#lib/storage/database', async (original) => {
 });
 
 const service = await importAsProcess(async () => ({
+  ...(await import('#lib/operator/external-ids')),
+  ...(await import('#lib/operator/forget')),
   ...(await import('#lib/operator/forget-due')),
   ...(await import('#lib/operator/pending-deletions')),
   ...(await import('#lib/operator/relink')),
@@ -163,14 +167,16 @@ describe.each([
     expect(await run()).toEqual({});
   });
 
+  const relinkTo = async (oldId: string, newId: string) => {
+    const options = { kind, run: 'run', by: 'me', days: 30, retryOptions: { seconds: 20 } };
+    for await (const page of service.relink([{ line: 1, oldId, newId }], options))
+      expect(page).toMatchObject([{ outcome: 'moved' }]);
+  };
   /** Actions after which the row must exist if they return true. */
   const cancel = () => service.cancelDeletion(kind, ['id_raced']);
   const cancelAndMove = async () => {
     if (!(await cancel())) return false;
-    const line = { line: 1, oldId: 'id_raced', newId: 'id_new' };
-    const options = { kind, run: 'run', by: 'me', days: 30, retryOptions: { seconds: 20 } };
-    for await (const page of service.relink([line], options))
-      expect(page).toMatchObject([{ outcome: 'moved' }]);
+    await relinkTo('id_raced', 'id_new');
     return true;
   };
   const restart = async () => {
@@ -244,6 +250,62 @@ describe.each([
     expect(await run()).toEqual({});
   });
 
+  test('A due deletion waits for a move of the row in flight, and then keeps the row', async () => {
+    const internalId = await linkAndDelete('id_moving');
+    const move = `UPDATE ${table} SET ${column} = 'id_new_id' WHERE ${column} = 'id_moving'`;
+    const moving = await openTransaction(database, move);
+    const deletion = run();
+    expect(await moving.waiting(1)).toBe(true);
+    await moving.commit();
+    expect([await deletion, await idsOf('id_new_id')]).toEqual([{ id_moving: 'moved' }, [internalId]]);
+  });
+
+  test('The end of a deletion does not end that of a row with more ids', async () => {
+    const ids = `INSERT INTO unfinished_deletions VALUES (default, $1, NULL, '{id_one,id_two}', false)`;
+    await pool.query(ids, [kind]);
+    await service.finishDeletions(kind, ['id_one']);
+    expect(await service.unfinishedIds(kind, ['id_one'])).toHaveLength(2);
+  });
+
+  test('If the provider has an id again, a deletion that a new event has postponed stays pending', async () => {
+    await linkAndDelete('id_again');
+    provider.entries[kind] = [{ id: 'id_again', createdAt: 1 }];
+    for await (const { result } of service.forgetDue(kind, 30, { by: 'me' }, { seconds: 0 })) {
+      expect(result).toBe('restored');
+      await deliver(type, 'id_again');
+    }
+    expect(await pending()).toEqual(['id_again']);
+  });
+
+  const remember = () => service.remember(kind, 'id_back', { by: 'me' });
+  const adopt = async () => {
+    if (kind === 'user') await pool.query('DELETE FROM forgotten_users');
+    const page = [{ id: 'id_back', externalId: randomUUID() }];
+    await service.adopt(kind, [page], { by: 'me' }, { seconds: 0 }).next();
+  };
+  test.each([
+    ['remember and a request', async () => void ((await remember()) && (await register('id_back')))],
+    ['adopt', adopt],
+    [
+      'relink',
+      async () => {
+        await remember();
+        await database.of(kind).link('id_old');
+        await relinkTo('id_old', 'id_back');
+      },
+    ],
+    ['a request with a later session token', () => register('id_back', Date.now() / 1000 + 60)],
+  ])(
+    'A row that %s links after a run was killed between the deletion and its end is not deleted by the next runs',
+    async (_name, link) => {
+      await linkAndDelete('id_back');
+      await run(() => Promise.reject(new Error('killed')));
+      await link();
+      expect(await run()).toEqual({ id_back: 'renewed' });
+      expect([await run(), await idsOf('id_back')]).toEqual([{}, [expect.any(String)]]);
+    },
+  );
+
   if (kind === 'tenant') return;
 
   test('If user.created arrives after user.deleted, the user is linked, and is forgotten when the deletion is due. A later event does not link the user again', async () => {
@@ -256,9 +318,9 @@ describe.each([
     expect(await idsOf('user_late')).toEqual([]);
   });
 
-  test('If a request with a session token creates a new row for the user during a run, the deletion stays pending, and the next run queries the provider again', async () => {
+  test('If an event without a session token creates a new row for the user during a run, the deletion stays pending, and the next run queries the provider again', async () => {
     await linkAndDelete('user_back');
-    const relinked = await run(() => register('user_back', Date.now() / 1000 + 60));
+    const relinked = await run(() => database.link('user_back'));
     expect([relinked, await pending()]).toEqual([{ user_back: 'relinked' }, ['user_back']]);
     provider.entries[kind] = [{ id: 'user_back', createdAt: 1 }];
     expect(await run()).toEqual({ user_back: 'restored' });
