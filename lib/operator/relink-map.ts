@@ -49,8 +49,8 @@ export interface CheckedMap {
   readonly collisions: readonly Collision[];
 }
 
-/** White space, and characters that a terminal does not show, at the start or end of an id. */
-const OUTER_SPACE = /^[\s\p{Cf}]|[\s\p{Cf}]$/u;
+/** White space, and characters that a terminal does not show, at the start or end of an id. U+2800 is an empty Braille pattern. */
+const OUTER_SPACE = /^[\s\p{Cc}\p{Cf}\p{DI}\u2800]|[\s\p{Cc}\p{Cf}\p{DI}\u2800]$/u;
 
 /** Returns the ids that occur more than once. A sorted list takes less memory than a set of all ids. */
 export const repeatedIds = (ids: string[]): ReadonlySet<string> =>

@@ -1,6 +1,6 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { attachDatabasePool } from '@vercel/functions';
-import { Client, Pool } from 'pg';
+import { Client, DatabaseError, Pool } from 'pg';
 import * as z from 'zod/mini';
 import { databaseOptions } from '../base/database-url';
 import { parseEnvironmentSubset, variables } from '../base/env';
@@ -48,9 +48,13 @@ class Connection extends Client {
     // Prisma begins a transaction with this statement. The settings therefore need no round trip.
     const query = config['text'] === 'BEGIN' ? { ...config, text: begin() } : first;
     const result = Reflect.apply(super.query, this, [query, ...others]);
-    if (result instanceof Promise)
-      result.catch((error: Error) => void (error.message === 'Query read timeout' && this.end()));
-    return result;
+    if (!(result instanceof Promise)) return result;
+    return result.catch((error: Error) => {
+      if (error.message === 'Query read timeout') void this.end();
+      // Prisma drops this field.
+      if (error instanceof DatabaseError && error.table) error.message += ` (table: ${error.table})`;
+      throw error;
+    });
   }
 }
 

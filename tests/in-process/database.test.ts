@@ -136,17 +136,14 @@ test('If the code of a transaction catches the timeout of a statement, nothing o
 test('A connection whose transaction has not ended, or whose statement still runs, does not return to the pool', async () => {
   await pingDatabase(1_000);
   const pool = currentPool();
-  for (const statement of ['BEGIN', 'BEGIN; SELECT 1', 'BEGIN; SELECT 1 / 0']) {
+  for (const statement of ['BEGIN', 'BEGIN; SELECT 1 / 0', 'SELECT pg_sleep(60)']) {
     const client = await pool?.connect();
-    await client?.query(statement).catch(() => undefined);
+    const running = client?.query(statement).catch((error: Error) => error.message);
+    if (statement.startsWith('BEGIN')) await running;
     client?.release();
+    await running;
     expect(pool?.idleCount).toBe(0);
   }
-  const client = await pool?.connect();
-  const running = expect(client?.query('SELECT pg_sleep(60)')).rejects.toThrow('Connection terminated');
-  client?.release();
-  await running;
-  expect(pool?.idleCount).toBe(0);
   await pingDatabase(1_000);
   expect(pool?.idleCount).toBe(1);
 });

@@ -79,10 +79,10 @@ describe.each(['user', 'tenant'] as const)('Forget a %s', (kind) => {
     async (name, constraint) => {
       const id = await resolve(name);
       await database.pool.query(
-        `CREATE TABLE ${name}_of_${table} (id uuid REFERENCES ${table} (id) ${constraint})`,
+        `CREATE TABLE "a ""${name}"" of ${table}" (id uuid REFERENCES ${table} (id) ${constraint})`,
       );
-      await database.pool.query(`INSERT INTO ${name}_of_${table} VALUES ($1)`, [id]);
-      await expect(forget(name)).rejects.toThrow(`rows of the table ${name}_of_${table} need the row`);
+      await database.pool.query(`INSERT INTO "a ""${name}"" of ${table}" VALUES ($1)`, [id]);
+      await expect(forget(name)).rejects.toThrow(`rows of the table a "${name}" of ${table} need the row`);
       expect(await resolve(name)).toBe(id);
       expect([...(await service.forgottenUntil(kind, [name]))]).toEqual([]);
     },

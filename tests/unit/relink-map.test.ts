@@ -32,11 +32,11 @@ test('A map in Latin-1 is rejected with the number of the line', async () => {
 
 test('A line of a map is a collision if an id is invalid, has outer white space or occurs twice', async () => {
   const long = 'u'.repeat(256);
-  const map = `a,1\na,2\nb,3\nc,3\n,h\ni,\nj,${long}\n${long.slice(1)},k\nl,a\nm, n\n\to,p\nq\u200b,r\ns,\u00a0t`;
+  const map = `a,1\na,2\nb,3\nc,3\n,h\ni,\nj,${long}\n${long.slice(1)},k\nl,a\nm, n\n\to,p\nq\u200b,r\ns,\u00a0t${[...'\u0085\u3164\u115f\ufe0f\u2800'].map((end, at) => `\nu${at},v${at}${end}`).join('')}`;
   expect((await parse(map)).collisions.map(({ line, kind }) => [line, kind])).toEqual([
     ...[1, 2, 3, 4].map((line) => [line, 'id occurs twice']),
     ...[5, 6, 7].map((line) => [line, 'invalid id']),
-    ...[10, 11, 12, 13].map((line) => [line, 'white space around an id']),
+    ...[10, 11, 12, 13, 14, 15, 16, 17, 18].map((line) => [line, 'white space around an id']),
   ]);
   expect(await pairs(map)).toEqual([
     [8, long.slice(1), 'k'],
