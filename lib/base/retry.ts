@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { retryLostRace } from '../core/async';
 import { TransientError, withoutValues } from './errors';
+import { isLostRace } from './sql-state';
 
 export interface RetryOptions {
   /** Maximum total length of the pauses between the attempts. */
@@ -37,3 +39,6 @@ export async function retry<T>(
     }
   }
 }
+
+/** Calls `work` and repeats the call as `retryLostRace` does. */
+export const retryOnConflict = <T>(work: () => Promise<T>): Promise<T> => retryLostRace(isLostRace, work);

@@ -1,4 +1,3 @@
-import { retryLostRace } from '../core/async';
 import { fieldsOf } from '../core/values';
 
 /** SQLSTATEs that belong to error codes of Prisma. */
@@ -26,6 +25,3 @@ const RETRYABLE: ReadonlySet<string | undefined> = new Set(['40001', '40P01', '2
 
 /** Returns true for the error of a statement that lost a race, so that the next one sees what the other has committed. */
 export const isLostRace = (error: unknown): boolean => RETRYABLE.has(sqlStateOf(error));
-
-/** Calls `work` and repeats the call as `retryLostRace` does. */
-export const retryOnConflict = <T>(work: () => Promise<T>): Promise<T> => retryLostRace(isLostRace, work);

@@ -1,6 +1,5 @@
 import { IdentityProviderUserId } from '../api/schemas';
-import { type RetryOptions, retry } from '../base/retry';
-import { retryOnConflict } from '../base/sql-state';
+import { type RetryOptions, retry, retryOnConflict } from '../base/retry';
 import { findLinks, insertLinks } from '../ids/store';
 import type { EventHandlers } from '../webhook';
 import { providerUsers } from './paginate';

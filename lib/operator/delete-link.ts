@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { retryOnConflict } from '../base/sql-state';
+import { retryOnConflict } from '../base/retry';
 import type { Kind } from '../core/ports';
 import { KINDS } from '../ids/store';
 import { database, raw, type Transaction } from '../storage/database';

@@ -1,7 +1,6 @@
 import * as z from 'zod/mini';
 import { InternalUserId } from '../api/schemas';
-import { type RetryOptions, retry } from '../base/retry';
-import { retryOnConflict } from '../base/sql-state';
+import { type RetryOptions, retry, retryOnConflict } from '../base/retry';
 import { setExternalId } from '../clerk/backend-api';
 import type { Kind } from '../core/ports';
 import { isIdentityProviderUserId } from '../core/values';

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
 import { TransientError } from '../base/errors';
-import { type RetryOptions, retry } from '../base/retry';
-import { retryOnConflict } from '../base/sql-state';
+import { type RetryOptions, retry, retryOnConflict } from '../base/retry';
 import type { Kind } from '../core/ports';
 import { uncache } from '../ids/cache';
 import { KINDS } from '../ids/store';
