@@ -1,22 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import os from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { startDependencies, type TestDependencies } from '../tests/harness/service';
 import startDatabase from '../tests/vitest/start-database';
-import { copyCheckout } from '../tools/temporary-project';
 import { CONNECTIONS, cpuPerRequest } from './load';
-import {
-  type BenchRequest,
-  cacheHit,
-  hello,
-  OWN_SCENARIOS,
-  PUBLIC_ORIGIN,
-  SCENARIOS,
-  usersFrom,
-} from './requests';
+import { type BenchRequest, cacheHit, hello, SCENARIOS, usersFrom } from './requests';
 import {
   type Application,
   baseline,
@@ -43,19 +33,9 @@ const { rounds, sample, warmUp } = quick
   : { rounds: 9, sample: 1_000, warmUp: 5_000 };
 /** Number of users of each application. */
 const USERS = 100;
-const THIS_SERVICE = 'this service';
 
 const bare = baseline('bare');
 const emptyMiddleware = baseline('empty-middleware');
-
-/** Copies this checkout, and adds the routes of bench/routes/ to the copy. Returns the folder of the copy. */
-function copyWithRoutes(): string {
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-link-bench-'));
-  stops.push(async () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
-  copyCheckout(folder);
-  cpSync('bench/routes', path.join(folder, 'app'), { recursive: true });
-  return folder;
-}
 
 /** Returns the tutorial's application and the service, each with variables for the dependencies. */
 function applicationsFor(dependencies: TestDependencies): Application[] {
@@ -65,11 +45,11 @@ function applicationsFor(dependencies: TestDependencies): Application[] {
     folder: path.resolve(folder),
     build: 'npm run build',
     start: Package.parse(JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'))).scripts.start,
-    environment: { ...dependencies.environment, PUBLIC_ORIGIN },
+    environment: dependencies.environment,
   });
   return [
     tutorial(dependencies),
-    service(THIS_SERVICE, copyWithRoutes()),
+    service('this service', '.'),
     ...(against === undefined ? [] : [service(against, against)]),
   ];
 }
@@ -158,35 +138,27 @@ async function measure(): Promise<string> {
     );
     const users = usersFrom(ids, idp);
     const server = await startServer(application, cacheHit(users));
-    compared.push({ application, users, server, memory: residentMegabytes(server) });
+    compared.push({ users, server, memory: residentMegabytes(server) });
   }
   const rows = [
     ['', ...applications.map(({ title }) => title)],
     ['---', ...applications.map(() => '--:')],
   ];
-  for (const scenarios of [SCENARIOS, OWN_SCENARIOS]) {
-    const having = compared.filter(
-      ({ application }) => scenarios === SCENARIOS || application.title === THIS_SERVICE,
+  for (const [title, scenario] of Object.entries(SCENARIOS)) {
+    console.log(`measuring: ${title}`);
+    const { ratios } = await compareRequests(
+      reference,
+      compared.map(({ server, users }) => ({ server, makeRequest: () => scenario(users) })),
     );
-    for (const [title, scenario] of Object.entries(scenarios)) {
-      console.log(`measuring: ${title}`);
-      const { ratios } = await compareRequests(
-        reference,
-        having.map(({ server, users }) => ({ server, makeRequest: () => scenario(users) })),
-      );
-      rows.push([title, ...compared.map((each) => (having.includes(each) ? (ratios.shift() ?? '') : '–'))]);
-      // The test dependencies record commands and statements, which would fill the memory.
-      kv.takeCommands();
-      database.takeStatements();
-    }
-    if (scenarios === SCENARIOS) {
-      // All applications have received the same requests.
-      const used = compared.map(({ server, memory }) =>
-        [memory, residentMegabytes(server)].map((megabytes) => Math.round(megabytes)).join(' / '),
-      );
-      rows.push(['MB after the start / after the requests above', ...used]);
-    }
+    rows.push([title, ...ratios]);
+    // The test dependencies record commands and statements, which would fill the memory.
+    kv.takeCommands();
+    database.takeStatements();
   }
+  const used = compared.map(({ server, memory }) =>
+    [memory, residentMegabytes(server)].map((megabytes) => Math.round(megabytes)).join(' / '),
+  );
+  rows.push(['MB after the start / after the requests above', ...used]);
 
   const commit = execFileSync('git', ['describe', '--always', '--dirty'], { encoding: 'utf8' }).trim();
   return `CPU time of the server process with Node.js ${process.version}, as a multiple of the same method of a bare Next.js route in a separate application (GET: ${empty.milliseconds.toFixed(2)} ms per request). Behind an empty middleware, that route takes ${empty.ratios.join()}. The [tutorial](bench/baselines/tutorial) uses the SDK's middleware and \`auth()\`, a cached id and a Prisma upsert. \`npm run bench\`: median (minimum–maximum) of ${rounds} rounds with ${CONNECTIONS} connections, at commit ${commit}.

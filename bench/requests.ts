@@ -25,37 +25,17 @@ export interface Users {
   /** Returns the same session token each time. */
   token(): string;
   newToken(): string;
-  /** Returns the same session token each time. An organization is active in the session. */
-  memberToken(): string;
-  /** Returns the same OAuth access token each time. */
-  accessToken(): string;
 }
-
-/** Origin of the protected resource. */
-export const PUBLIC_ORIGIN = 'https://api.example.com';
 
 export function usersFrom(ids: readonly string[], idp: Emulator): Users {
   const expires = { exp: now() + 6 * 3600 };
   const tokens = ids.map((id) => tokenFor(idp, id, expires));
-  const organization = { o: { id: 'org_bench', rol: 'admin' } };
-  const memberTokens = ids.map((id) => tokenFor(idp, id, { ...expires, ...organization }));
-  const claims = {
-    sid: undefined,
-    client_id: 'client_bench',
-    scope: 'read',
-    aud: `${PUBLIC_ORIGIN}/oauth/v1/context`,
-  };
-  const accessTokens = ids.map((id) =>
-    tokenFor(idp, id, { ...expires, ...claims }, { header: { typ: 'at+jwt' } }),
-  );
   let count = 0;
   const next = (values: readonly string[]) => values[count++ % values.length] ?? '';
   return {
     id: () => next(ids),
     token: () => next(tokens),
     newToken: () => tokenFor(idp, next(ids), expires),
-    memberToken: () => next(memberTokens),
-    accessToken: () => next(accessTokens),
   };
 }
 
@@ -90,10 +70,4 @@ export const SCENARIOS: Readonly<Record<string, (users: Users) => BenchRequest>>
   'registration of an existing user': (users) =>
     post(REGISTER, JSON.stringify({ identityProviderUserId: users.id() }), bearer(users.token())),
   'webhook of an existing user': (users) => deliver(userCreated(users.id())),
-};
-
-/** Kinds of requests to the routes of bench/routes/, which only a copy of this checkout has. */
-export const OWN_SCENARIOS: typeof SCENARIOS = {
-  'cache hit with `guardTenant`': (users) => get('/tenants/v1/context', bearer(users.memberToken())),
-  'cache hit with an access token': (users) => get('/oauth/v1/context', bearer(users.accessToken())),
 };

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** Tests that install and build applications: `npm run hosts` and `npm run verify:vercel`. */
+/** Tests that build applications or take minutes: `npm run hosts`, `npm run verify:vercel` and `npm run soak`. */
 export default defineConfig({
   test: {
     dir: 'tools',
