@@ -3,10 +3,7 @@
 import './globals.css';
 import { Failure } from './_ui/failure';
 
-/**
- * Replaces the whole document when the root layout fails. Does not use the React providers of the layout, because they are part
- * of the layout that failed.
- */
+/** Replaces the document when the root layout fails, without the React providers, which are part of that layout. */
 export default function GlobalError({ error }: { error: Error & { digest?: string } }) {
   return (
     <html lang="en">

@@ -17,10 +17,7 @@ const STOPPING: Readiness = { errors: { process: 'stopping' } };
 const DATABASE_TIMEOUT_MS = 2_000;
 const MAX_AGE_MS = 1_000;
 
-/**
- * At most one query at a time. A later check waits for the query in flight, even if the first check has timed out. Health checks
- * therefore block only one connection in an outage.
- */
+/** A later check waits for the query in flight, so that in an outage, health checks block only one connection. */
 const pings = singleFlight<void>();
 
 let checking: Promise<Readiness> | undefined;

@@ -12,10 +12,7 @@ const PRINTABLE = /^[\x21-\x7e]+$/;
 
 const required = z.string({ error: 'is missing' }).check(z.trim());
 
-/**
- * Parses a publishable key. It contains the host of the provider's Frontend API and a final `$`, encoded in base64. That API
- * also serves the provider's browser SDK.
- */
+/** Parses a publishable key: the host of the provider's Frontend API, which serves the browser SDK, and `$`, in base64. */
 function readPublishableKey(key: string): ParseResult<{ key: string; frontendApi: string }> {
   const encoded = /^pk_(?:test|live)_([A-Za-z0-9+/=]+)$/.exec(key)?.[1] ?? '';
   const host = /^([a-z0-9.-]+\.[a-z0-9-]+)\$$/i.exec(Buffer.from(encoded, 'base64').toString())?.[1];
@@ -104,10 +101,7 @@ const parsedBy = <T>(read: (value: string) => ParseResult<T>) =>
     }),
   );
 
-/**
- * The variables of this service. `.env.example` explains them. Next.js, OpenTelemetry and the hosting platform read other
- * variables.
- */
+/** The variables of this service. Next.js, OpenTelemetry and the hosting platform read others. */
 export const variables = z.object({
   IDP_SECRET_KEY: required.check(
     z.regex(/^sk_(?:test|live)_[\x21-\x7e]{10,}$/, {

@@ -1,10 +1,7 @@
 import pino from 'pino';
 import { telemetry } from './telemetry';
 
-/**
- * Writes one JSON object per line to standard output. A line never contains a credential, an e-mail address or a body, because
- * the callers do not pass them.
- */
+/** Writes one JSON object per line to standard output. Callers pass no credential, e-mail address or body. */
 export const log = pino({
   base: null,
   timestamp: pino.stdTimeFunctions.isoTime,
@@ -14,10 +11,7 @@ export const log = pino({
 
 const WARN_EVERY_MS = 60_000;
 
-/**
- * Returns a function that logs a warning at most once a minute. Use it for warnings that any client can cause or that repeat
- * during an outage.
- */
+/** Returns a function that logs a warning that a client can cause, or that repeats in an outage, at most once a minute. */
 export function rateLimitedWarning(message: string): (fields?: object) => void {
   let warnedAt = Number.NEGATIVE_INFINITY;
   return (fields = {}) => {

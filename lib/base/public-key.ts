@@ -31,10 +31,7 @@ function tryParse<T>(parse: () => T): T | undefined {
   }
 }
 
-/**
- * Parses an RSA-2048 public key. Returns the key in the format that the SDK of the identity provider requires (SPKI,
- * PEM-encoded).
- */
+/** Parses an RSA-2048 public key. Returns the PEM-encoded SPKI that the SDK of the identity provider requires. */
 export function parsePublicKey(text: string): ParseResult<string> {
   const key = decodePem(text) ?? Buffer.alloc(0);
   const isPrivate = (['pkcs8', 'pkcs1'] as const).some((type) =>

@@ -7,10 +7,7 @@ import type { RejectionStatus } from './rejection';
  */
 const API = /^(?!\/__clerk\/).*\/v\d+(?:\/|$)|^\/(?:health|\.well-known)\/|^\/openapi\.json\/?$/s;
 
-/**
- * Returns true for paths of the API, whose responses are JSON. Every other path is a page. If app/ has a file for the path, its
- * kind decides. Throws for a path that cannot be decoded.
- */
+/** Returns true for a path of the API, and false for that of a page. Throws for a path that cannot be decoded. */
 export function isApi(pathname: string): boolean {
   const decoded = decodeURIComponent(pathname);
   return appFileOf(decoded)?.isRoute ?? API.test(decoded);

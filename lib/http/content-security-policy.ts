@@ -54,9 +54,7 @@ export function contentSecurityPolicy({ nonce, frontendApi, sameOrigin, developm
     .join('; ');
 }
 
-/**
- * Passes a request on to its page. The page gets the given headers, a new nonce in `x-nonce`, and the policy for that nonce.
- */
+/** Passes a request on to its page, with the given headers, a new nonce in `x-nonce`, and the policy for that nonce. */
 export function nextForDocument(given: Headers, sources: Omit<Sources, 'nonce'>): NextResponse {
   const nonce = randomBytes(16).toString('base64');
   const policy = contentSecurityPolicy({ ...sources, nonce });

@@ -41,10 +41,7 @@ export const observer: Observer = {
   handled: logRequest,
 };
 
-/**
- * Runs the lookup of the user of a page or a server action, and writes one log line for it. Within a route, only adds the
- * fields to the line of the route.
- */
+/** Runs the lookup of the user of a page or a server action, and logs it. Within a route, only adds fields to its line. */
 export async function logUserLookup<T>(headers: Pick<Headers, 'get'>, work: () => Promise<T>): Promise<T> {
   if (currentFields.getStore()) return work();
   const startedAt = performance.now();

@@ -8,9 +8,7 @@ const SEGMENTS = [
   { start: /^\[\[/, pattern: () => '(?:/.+)?' },
 ];
 
-/**
- * Returns the pages and routes of app/, one in a line, as `page <pattern of the path>`, in the order in which Next.js tries them.
- */
+/** Returns the pages and routes of app/ as lines `page <pattern of the path>`, in the order in which Next.js tries them. */
 export function listAppFiles(): string {
   const files = readdirSync(/* turbopackIgnore: true */ 'app', { recursive: true, encoding: 'utf8' });
   return files

@@ -12,9 +12,8 @@ export interface ConstraintMessages {
   /** Message of the 409 if a row with the same unique key exists or if an exclusion constraint is violated. */
   readonly conflict?: string;
   /**
-   * Message of the 404 if the row does not exist (P2025) or a foreign key is violated. An insert or an update violates
-   * a foreign key if the row that it refers to does not exist. A deletion violates a foreign key with ON DELETE RESTRICT or
-   * NO ACTION if another row still refers to the deleted row.
+   * Message of the 404 if the row does not exist (P2025) or a foreign key is violated: the row that an insert refers to does not
+   * exist, or another row refers to the deleted one.
    */
   readonly notFound?: string;
 }

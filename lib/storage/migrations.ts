@@ -63,10 +63,7 @@ export async function deployMigrations(databaseUrl: string, folder = FOLDER): Pr
   });
 }
 
-/**
- * Returns the names of the migrations that are not applied, or undefined if the role may not read `_prisma_migrations`. Only
- * reads, and does not wait for a lock. Rejects if the database cannot be used.
- */
+/** Returns the names of the pending migrations, or undefined if the role may not read `_prisma_migrations`. Waits for no lock. */
 export async function pendingMigrations(
   databaseUrl: string,
   folder = FOLDER,
