@@ -30,20 +30,14 @@ const PACKAGES = {
 } as const;
 type PackageName = keyof typeof PACKAGES;
 
-/**
- * Path of a script, such as `/npm/@clerk/ui@1/dist/ui.browser.js`. Of the version, only the major version 5 of clerk-js matters,
- * because `PACKAGES` pins the versions.
- */
+/** Path of a script, such as `/npm/@clerk/ui@1/dist/ui.browser.js`. `PACKAGES` pins the versions, but for 5 of clerk-js. */
 const SCRIPT_PATH =
   /^\/npm\/@clerk\/(?<name>clerk-js@5(?=\.|\/)|clerk-js|ui)(?:@?[^/]*)\/dist\/(?<file>[\w.-]+\.js)$/;
 const FETCH_TIMEOUT_MS = 120_000;
 /** Prefix of the temporary folder of a download. */
 const UNFINISHED = '.fetching-';
 const DAY_MS = 24 * 3600 * 1000;
-/**
- * By default, npm retries for more than a minute while the network is down, and the sign-in page would wait for npm. The
- * last two options limit npm to one retry, after a second.
- */
+/** Limits npm to one retry, after a second. By default, the sign-in page would wait for more than a minute without a network. */
 const NPM_OPTIONS = [
   '--ignore-scripts',
   '--loglevel=error',
@@ -54,10 +48,7 @@ const NPM_OPTIONS = [
 /** Default folder of the downloaded scripts. */
 export const DEFAULT_CLERK_JS_FOLDER = path.resolve('node_modules/.cache/clerk-emulator');
 
-/**
- * Returns the script at a path, a 404 if there is no such script, or a 503 if the download of its package fails. Never
- * rejects.
- */
+/** Returns a script, a 404 for an unknown path, or a 503 if the download of its package fails. Never rejects. */
 export type ClerkJs = (pathname: string) => Promise<Response>;
 
 /** Serves the browser SDK from a folder. Downloads a package at its first request if the folder does not contain it. */
@@ -81,10 +72,7 @@ export function serveClerkJs(folder: string): ClerkJs {
 
 const isPackageName = (name: string | undefined): name is PackageName => Object.hasOwn(PACKAGES, name ?? '');
 
-/**
- * Downloads clerk-js 6 and its components, unless the folder contains them. If a download fails, waits for the other download,
- * and then rejects with a one-line message that states what to do.
- */
+/** Downloads clerk-js 6 and its components if necessary. Rejects with a one-line message that says what to do. */
 export async function prefetchClerkJs(folder: string = DEFAULT_CLERK_JS_FOLDER): Promise<void> {
   await removeStaleDownloads(folder);
   const fetches = [packageFolder('clerk-js', folder), packageFolder('ui', folder)];
@@ -107,10 +95,7 @@ async function removeStaleDownloads(folder: string): Promise<void> {
 
 const fetching = new Map<string, Promise<string>>();
 
-/**
- * Returns the folder with the scripts of a package. Concurrent calls share one download. A call after a failed
- * download starts a new download.
- */
+/** Returns the folder with the scripts of a package. Concurrent calls share one download. A failed one is repeated. */
 function packageFolder(name: PackageName, folder: string): Promise<string> {
   const target = path.join(folder, `${PACKAGES[name].name}-${PACKAGES[name].version}`);
   const inFlight = fetching.get(target);
@@ -123,10 +108,7 @@ function packageFolder(name: PackageName, folder: string): Promise<string> {
   return found;
 }
 
-/**
- * Downloads a package to a temporary folder and then moves its scripts to the cache folder. Other processes therefore never
- * see an incomplete package. If two processes download at the same time, both use the package of the first process to finish.
- */
+/** Downloads a package and moves its scripts to the cache folder at once, so that other processes see all of them or none. */
 async function fetchPackage(name: PackageName, folder: string, target: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   const temporary = await mkdtemp(path.join(folder, UNFINISHED));

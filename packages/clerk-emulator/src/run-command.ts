@@ -7,11 +7,9 @@ const FORWARDED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const GRACE_MS = 8_000;
 
 /**
- * Runs a command with additional environment variables and forwards signals to it. Resolves with its exit code, or with 128
- * plus the number of the signal that ended it, as a shell does. Ends the processes that the command started and left running.
- *
- * The command is the leader of a new process group, so Ctrl-C in the terminal sends a signal only to this process. The command
- * therefore gets the signal once, from this process.
+ * Runs a command with additional environment variables and forwards signals to it. Resolves with its exit code, or with 128 plus
+ * the number of the signal that ended it. Ends the processes that the command started and left running. The command leads a new
+ * process group, so that it gets a Ctrl-C only from this process.
  */
 export async function runCommand(
   [program = '', ...args]: readonly string[],

@@ -79,10 +79,7 @@ async function readStart(response: Response): Promise<string> {
   return Buffer.concat(chunks).subarray(0, RECORDED_RESPONSE_BYTES).toString();
 }
 
-/**
- * Returns a message for an error of `fetch`. If the error has a cause, describes the cause, because the message of the error
- * itself is then only "fetch failed".
- */
+/** Returns a message for an error of `fetch`, whose own message is only "fetch failed" if it has a cause. */
 function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message || error.cause.name : error.message;

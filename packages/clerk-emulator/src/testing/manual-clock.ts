@@ -2,10 +2,7 @@ import type { Clock } from '../instance/clock';
 
 /** A clock whose timers fire only when a test advances it. */
 export interface ManualClock extends Clock {
-  /**
-   * Advances the time to the earliest timer that is at least `atLeast` ms away. Runs the callback of this timer only. Returns
-   * the elapsed milliseconds.
-   */
+  /** Advances to the earliest timer that is at least `atLeast` ms away, runs only this one, and returns the elapsed time. */
   advance(atLeast?: number): number;
 }
 
