@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { startPostgres } from '../dev/postgres/server';
 import { endProcess } from '../dev/system/processes';
 import { deployMigrations } from '../lib/storage/migrations';
@@ -25,14 +25,13 @@ const RECOVERY_MS = 10_000;
 await buildIfChanged();
 const folder = temporaryFolder();
 
-async function startDatabase(port?: number) {
-  return stopAfterTest(await startPostgres({ folder, durable: true, ...(port ? { port } : {}) }));
-}
+const startDatabase = (port?: number) => startPostgres({ folder, durable: true, ...(port ? { port } : {}) });
 
 test(
   'While processes, the cache and the database fail, each acknowledged user has one row and one id, and the failure explains each failed request',
   async () => {
-    const postgres = await startDatabase();
+    let postgres = await startDatabase();
+    onTestFinished(() => postgres.stop());
     const url = postgres.url('postgres');
     await deployMigrations(postgres.url(TEMPLATE));
     const service = stopAfterTest(
@@ -82,7 +81,7 @@ test(
       const [pid] = readFileSync(path.join(postgres.dataFolder, 'postmaster.pid'), 'utf8').split('\n');
       await endProcess(Number(pid));
       await pause(OUTAGE_MS);
-      await startDatabase(Number(new URL(url).port));
+      postgres = await startDatabase(Number(new URL(url).port));
     });
     await burst.end();
     console.log(`${burst.acknowledged().size} users acknowledged`);
