@@ -45,8 +45,8 @@ type Add = <T extends unknown[]>(
 /** Adds the commands that both kinds have. */
 function addCommands(program: Command, kind: Kind, add: Add): void {
   const noun = NOUNS[kind];
-  const { table, previousIds, pendingDeletions } = KINDS[kind];
-  const needsAll = `Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${table}, forgotten_users, ${pendingDeletions} and link_changes.`;
+  const { table } = KINDS[kind];
+  const needsAll = `Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${table}, forgotten_users, pending_deletions and link_changes.`;
   add(
     withRetries(program.command('check'))
       .description(
@@ -102,7 +102,7 @@ function addCommands(program: Command, kind: Kind, add: Add): void {
     withChange(program.command('remember'))
       .description(`Lets any registration link a forgotten ${noun} again. Cancels a pending deletion.`)
       .argument('<id>', 'the id at the identity provider', parseId),
-    `Needs a DATABASE_URL whose role may write the tables forgotten_users, ${pendingDeletions} and link_changes. Exits with 1 if there is nothing to do.`,
+    `Needs a DATABASE_URL whose role may write the tables forgotten_users, pending_deletions and link_changes. Exits with 1 if there is nothing to do.`,
     (id: string, options: Parameters<typeof rememberOne>[2]) => rememberOne(kind, id, options),
   );
   const relink = withRetries(withChange(program.command('relink')))
@@ -126,7 +126,7 @@ function addCommands(program: Command, kind: Kind, add: Add): void {
     );
   add(
     relink,
-    `Needs KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${table}, ${previousIds}, forgotten_users and link_changes. Exits with 1 if there are collisions or the run stopped early.`,
+    `Needs KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${table}, previous_ids, forgotten_users and link_changes. Exits with 1 if there are collisions or the run stopped early.`,
     (options: Parameters<typeof relinkLinks>[1]) => relinkLinks(kind, options),
   );
 }

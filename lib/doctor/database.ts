@@ -88,12 +88,7 @@ const linkStatement = (kind: Kind) => {
   RETURNING id`;
 };
 
-const EVENT_TABLES = [
-  'webhook_messages',
-  'webhook_subjects',
-  KINDS.user.pendingDeletions,
-  KINDS.tenant.pendingDeletions,
-];
+const EVENT_TABLES = ['webhook_messages', 'webhook_subjects', 'pending_deletions'];
 const EVENT_RIGHTS = `
   SELECT FROM unnest('{${EVENT_TABLES}}'::text[]) AS tables (name),
               unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS rights (name)

@@ -4,25 +4,13 @@ import { batch } from '../core/async';
 import type { Kind, Stored } from '../core/ports';
 
 /**
- * Kinds of internal ids, each with the names of its tables and columns. A tenant is an organization of the identity provider.
+ * Kinds of internal ids, each with the names of its table and of the column of the provider's id. A tenant is an organization of the identity provider.
  * Each kind has a table of its own, because foreign keys of other tables refer to it, and its unique key makes a link exactly
  * once.
  */
 export const KINDS = {
-  user: {
-    table: 'users',
-    column: 'identity_provider_user_id',
-    previousIds: 'previous_ids',
-    owner: 'user_id',
-    pendingDeletions: 'pending_deletions',
-  },
-  tenant: {
-    table: 'tenants',
-    column: 'identity_provider_organization_id',
-    previousIds: 'previous_tenant_ids',
-    owner: 'tenant_id',
-    pendingDeletions: 'pending_tenant_deletions',
-  },
+  user: { table: 'users', column: 'identity_provider_user_id' },
+  tenant: { table: 'tenants', column: 'identity_provider_organization_id' },
 } as const;
 
 // A forgotten id is one whose link an operator has deleted. The table `forgotten_users` has a keyed hash of the id, the time of

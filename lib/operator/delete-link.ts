@@ -19,18 +19,18 @@ const Ids = z.array(z.object({ id: z.string() }));
  * cannot change its ids. Returns its internal id, and its ids at the provider, the present one first.
  */
 async function lockLink(transaction: Transaction, kind: Kind, providerId: string) {
-  const { table, column, previousIds, owner } = KINDS[kind];
+  const { table, column } = KINDS[kind];
   await transaction.$executeRaw`SELECT pg_advisory_xact_lock(public.link_lock(${kind}, ${providerId}))`;
   const found = await transaction.$queryRaw`
     SELECT id AS "internalId", ${raw(column)} AS "providerId" FROM public.${raw(table)} WHERE id = coalesce(
         (SELECT id FROM public.${raw(table)} WHERE ${raw(column)} = ${providerId}),
-        (SELECT ${raw(owner)} FROM public.${raw(previousIds)} WHERE ${raw(column)} = ${providerId}))
+        (SELECT internal_id FROM public.previous_ids WHERE kind = ${kind} AND provider_id = ${providerId}))
       FOR UPDATE`;
   const [row] = Rows.parse(found);
   if (row === undefined) return { internalId: null, providerIds: [providerId] };
   const { internalId } = row;
   const previous = await transaction.$queryRaw`
-    SELECT ${raw(column)} AS id FROM public.${raw(previousIds)} WHERE ${raw(owner)} = ${internalId}::uuid`;
+    SELECT provider_id AS id FROM public.previous_ids WHERE kind = ${kind} AND internal_id = ${internalId}::uuid`;
   return { internalId, providerIds: [row.providerId, ...Ids.parse(previous).map(({ id }) => id)] };
 }
 

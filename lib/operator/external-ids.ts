@@ -34,10 +34,9 @@ export interface Adoption {
  */
 async function readEntries(kind: Kind, entries: readonly Adoption[]) {
   const ids = entries.map(({ id }) => id).filter(isIdentityProviderUserId);
-  const { column, pendingDeletions } = KINDS[kind];
   const { linked, forgotten } = await lookUp(kind, ids);
-  const pending = await database().$queryRaw`SELECT ${raw(column)} AS id FROM public.${raw(pendingDeletions)}
-    WHERE ${raw(column)} = ANY (${ids}::text[])`;
+  const pending = await database().$queryRaw`SELECT provider_id AS id FROM public.pending_deletions
+    WHERE kind = ${kind} AND provider_id = ANY (${ids}::text[])`;
   const lost = kind === 'user' ? forgotten : new Set(Ids.parse(pending).map(({ id }) => id));
   const usable = entries.flatMap(({ externalId }) => externalId ?? []).filter(isUsable);
   const former = kind === 'user' ? await forgottenUntil(kind, usable) : new Map();
@@ -157,9 +156,9 @@ export async function* publish(
     const links = await retry(retryOptions, () => readEntries('user', users));
     const values = links.map(({ externalId }) => externalId).filter(isIdentityProviderUserId);
     const rows = await retry(retryOptions, () =>
-      database().previousId.findMany({ where: { identityProviderUserId: { in: values } } }),
+      database().previousId.findMany({ where: { kind: 'user', providerId: { in: values } } }),
     );
-    const ownerOf = new Map(rows.map((row) => [row.identityProviderUserId, row.userId]));
+    const ownerOf = new Map(rows.map(({ providerId, internalId }) => [providerId, internalId]));
     const publishOne = async (link: (typeof links)[number]) => {
       const { id, externalId, isFormerId, internalId: userId, isForgotten } = link;
       if (userId === undefined) return { id, outcome: isForgotten ? 'forgotten' : 'not linked' };

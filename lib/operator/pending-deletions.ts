@@ -18,12 +18,11 @@ export async function scheduleDeletion(
   providerId: string,
   hours: number,
 ): Promise<void> {
-  const [table, column] = [raw(KINDS[kind].pendingDeletions), raw(KINDS[kind].column)];
   await transaction.$executeRaw`
     WITH locked AS MATERIALIZED (SELECT pg_advisory_xact_lock(public.link_lock(${kind}, ${providerId})))
-    INSERT INTO public.${table} (${column}, due_at)
-    SELECT ${providerId}, now() + ${hours} * interval '1 hour' FROM locked
-    ON CONFLICT (${column}) DO UPDATE SET due_at = EXCLUDED.due_at`;
+    INSERT INTO public.pending_deletions (kind, provider_id, due_at)
+    SELECT ${kind}, ${providerId}, now() + ${hours} * interval '1 hour' FROM locked
+    ON CONFLICT (kind, provider_id) DO UPDATE SET due_at = EXCLUDED.due_at`;
   await recordChanges(transaction, kind, 'schedule', { by: 'event' }, [{ providerId, internalId: null }]);
 }
 
@@ -46,12 +45,12 @@ export async function unfinishedIds(
  * unless an operator has restored the id, or a session token from after the deletion has linked it (see `forgotten_until`).
  */
 export async function finishDeletions(kind: Kind, ids: readonly string[]): Promise<void> {
-  const { table, column, pendingDeletions } = KINDS[kind];
+  const { table, column } = KINDS[kind];
   await database().$executeRaw`WITH finished AS (
       DELETE FROM public.unfinished_deletions WHERE kind = ${kind} AND provider_ids <@ ${ids}::text[]
       RETURNING provider_ids, is_due)
-    INSERT INTO public.${raw(pendingDeletions)} (${raw(column)}, due_at)
-    SELECT ${raw(column)}, now() FROM public.${raw(table)} JOIN finished ON is_due AND ${raw(column)} = ANY (provider_ids)
+    INSERT INTO public.pending_deletions (kind, provider_id, due_at)
+    SELECT ${kind}, ${raw(column)}, now() FROM public.${raw(table)} JOIN finished ON is_due AND ${raw(column)} = ANY (provider_ids)
     ON CONFLICT DO NOTHING`;
 }
 
@@ -70,12 +69,12 @@ export type DueDeletion = z.infer<typeof DueDeletion>;
 
 /** Returns all users or organizations whose deletion is due or unfinished, sorted by their ids at the provider. */
 export async function dueDeletions(kind: Kind): Promise<DueDeletion[]> {
-  const { table, column, pendingDeletions } = KINDS[kind];
+  const { table, column } = KINDS[kind];
   const found = await database().$queryRaw`
     SELECT due.*, ${idHash(kind, raw('"providerId"'))} AS "idHash" FROM (
-      SELECT ${raw(column)} AS "providerId", linked.id AS "internalId", NULL::text[] AS unfinished
-      FROM public.${raw(pendingDeletions)} LEFT JOIN public.${raw(table)} AS linked USING (${raw(column)})
-      WHERE due_at <= now()
+      SELECT provider_id AS "providerId", linked.id AS "internalId", NULL::text[] AS unfinished
+      FROM public.pending_deletions LEFT JOIN public.${raw(table)} AS linked ON ${raw(column)} = provider_id
+      WHERE kind = ${kind} AND due_at <= now()
       UNION ALL SELECT provider_ids[1], internal_id, provider_ids
       FROM public.unfinished_deletions WHERE kind = ${kind}) AS due
     ORDER BY "providerId"`;
@@ -86,10 +85,9 @@ const Due = z.array(z.object({ dueAt: z.nullable(Time) }));
 
 /** Returns the time at which the deletion of a user or organization with these ids is due, or null if none is pending. */
 export async function deletionDueAt(kind: Kind, ids: readonly string[]): Promise<Date | null> {
-  const { column, pendingDeletions } = KINDS[kind];
   const found = await database().$queryRaw`
-    SELECT (extract(epoch FROM min(due_at)) * 1000)::float8 AS "dueAt" FROM public.${raw(pendingDeletions)}
-    WHERE ${raw(column)} = ANY (${ids}::text[])`;
+    SELECT (extract(epoch FROM min(due_at)) * 1000)::float8 AS "dueAt" FROM public.pending_deletions
+    WHERE kind = ${kind} AND provider_id = ANY (${ids}::text[])`;
   return Due.parse(found)[0]?.dueAt ?? null;
 }
 
@@ -100,8 +98,7 @@ export async function cancelDeletion(
   onlyDue = false,
   client: Transaction = database(),
 ): Promise<boolean> {
-  const { column, pendingDeletions } = KINDS[kind];
-  const deleted = await client.$executeRaw`DELETE FROM public.${raw(pendingDeletions)}
-    WHERE ${raw(column)} = ANY (${ids}::text[]) AND (due_at <= now() OR NOT ${onlyDue})`;
+  const deleted = await client.$executeRaw`DELETE FROM public.pending_deletions
+    WHERE kind = ${kind} AND provider_id = ANY (${ids}::text[]) AND (due_at <= now() OR NOT ${onlyDue})`;
   return deleted > 0;
 }

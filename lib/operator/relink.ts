@@ -47,11 +47,10 @@ const Journal = z.array(z.object({ oldId: z.string(), newId: z.string() }));
 
 /** Returns the map that undoes a run. It is empty if the run has no rows in the table of previous ids, which is its journal. */
 export async function readJournal(kind: Kind, run: string, retryOptions: RetryOptions): Promise<CheckedMap> {
-  const { previousIds, column } = KINDS[kind];
   const rows = await retry(
     retryOptions,
-    () => database().$queryRaw`SELECT replaced_by AS "oldId", ${raw(column)} AS "newId"
-      FROM public.${raw(previousIds)} WHERE run = ${run} ORDER BY ${raw(column)}`,
+    () => database().$queryRaw`SELECT replaced_by AS "oldId", provider_id AS "newId"
+      FROM public.previous_ids WHERE kind = ${kind} AND run = ${run} ORDER BY provider_id`,
   );
   const lines = Journal.parse(rows).map((ids, index) => ({ ...ids, line: index + 1 }));
   return { lines, collisions: [] };
@@ -59,7 +58,17 @@ export async function readJournal(kind: Kind, run: string, retryOptions: RetryOp
 
 const Forgotten = z.array(z.object({ id: z.string() }));
 const Moved = z.array(z.object({ providerId: z.string(), internalId: z.string() }));
-const States = z.array(z.object({ position: z.number(), state: z.string() }));
+/** What the tables say about an id: the row that has it, the row that had it and the present id of that row. */
+const KnownIds = z.array(
+  z.object({
+    id: z.string(),
+    internalId: z.nullable(z.string()),
+    previousOf: z.nullable(z.string()),
+    movedTo: z.nullable(z.string()),
+    isPending: z.boolean(),
+  }),
+);
+type State = Collision['kind'] | 'to move' | 'moved';
 
 /** Result for one line of the map. */
 export interface RelinkResult extends LinkResult, MapLine {
@@ -82,36 +91,36 @@ export const collisionOf = ({ kind, ...line }: Collision): RelinkResult => ({
  * deletion of these users in flight, and the second statement sees the result. A later deletion waits for this transaction.
  */
 async function statesOf(transaction: Transaction, kind: Kind, lines: readonly MapLine[]) {
-  const { table, column, previousIds, owner, pendingDeletions } = KINDS[kind];
-  const [oldIds, newIds] = [lines.map(({ oldId }) => oldId), lines.map(({ newId }) => newId)];
-  const found = await transaction.$queryRaw`SELECT id FROM unnest(${[...oldIds, ...newIds]}::text[]) AS id
+  const { table, column } = KINDS[kind];
+  const ids = lines.flatMap(({ oldId, newId }) => [oldId, newId]);
+  const found = await transaction.$queryRaw`SELECT id FROM unnest(${ids}::text[]) AS id
     WHERE public.forgotten_until(${kind}, id, NULL) IS NOT NULL`;
-  const forgotten = Forgotten.parse(found).map(({ id }) => id);
-  // `moved` is the row of the old id if an earlier run has moved it. `taken` is the row of the new id, and `earlier` the row
-  // whose previous id is the new id.
+  const forgotten = new Set(Forgotten.parse(found).map(({ id }) => id));
   const rows = await transaction.$queryRaw`
-    SELECT position::int, CASE
-        WHEN old_id = new_id THEN 'old and new id are the same'
-        WHEN present.id IS NULL AND moved.${raw(column)} = new_id THEN 'moved'
-        WHEN present.id IS NULL AND moved.id IS NOT NULL THEN 'old id was moved to another id'
-        WHEN present.id IS NULL AND old_id = ANY (${forgotten}::text[]) THEN 'old id is forgotten'
-        WHEN present.id IS NULL THEN 'unknown old id'
-        WHEN pending.due_at IS NOT NULL THEN 'old id has a pending deletion'
-        WHEN taken.id IS NOT NULL THEN 'new id is linked to another internal id'
-        WHEN due.due_at IS NOT NULL OR (${kind} = 'user' AND new_id = ANY (${forgotten}::text[]))
-          THEN 'new id is forgotten or has a pending deletion'
-        WHEN earlier.${raw(owner)} <> present.id THEN 'new id is a previous id of another internal id'
-        ELSE 'to move' END AS state
-    FROM unnest(${oldIds}::text[], ${newIds}::text[]) WITH ORDINALITY AS line (old_id, new_id, position)
-    LEFT JOIN public.${raw(table)} present ON present.${raw(column)} = old_id
-    LEFT JOIN public.${raw(previousIds)} previous ON previous.${raw(column)} = old_id
-    LEFT JOIN public.${raw(table)} moved ON moved.id = previous.${raw(owner)}
-    LEFT JOIN public.${raw(table)} taken ON taken.${raw(column)} = new_id
-    LEFT JOIN public.${raw(previousIds)} earlier ON earlier.${raw(column)} = new_id
-    LEFT JOIN public.${raw(pendingDeletions)} pending ON pending.${raw(column)} = old_id
-    LEFT JOIN public.${raw(pendingDeletions)} due ON due.${raw(column)} = new_id`;
-  const states = new Map(States.parse(rows).map(({ position, state }) => [position, state]));
-  return lines.map((line, index) => ({ line, state: states.get(index + 1) ?? 'unknown old id' }));
+    SELECT line.id, present.id AS "internalId", previous.internal_id AS "previousOf", moved.${raw(column)} AS "movedTo",
+           due_at IS NOT NULL AS "isPending"
+    FROM unnest(${ids}::text[]) AS line (id)
+    LEFT JOIN public.${raw(table)} present ON present.${raw(column)} = line.id
+    LEFT JOIN public.previous_ids previous ON previous.kind = ${kind} AND previous.provider_id = line.id
+    LEFT JOIN public.${raw(table)} moved ON moved.id = previous.internal_id
+    LEFT JOIN public.pending_deletions pending ON pending.kind = ${kind} AND pending.provider_id = line.id`;
+  const known = new Map(KnownIds.parse(rows).map((each) => [each.id, each]));
+  const stateOf = ({ oldId, newId }: MapLine): State => {
+    if (oldId === newId) return 'old and new id are the same';
+    const [old, next] = [known.get(oldId), known.get(newId)];
+    if (!old?.internalId) {
+      if (old?.movedTo) return old.movedTo === newId ? 'moved' : 'old id was moved to another id';
+      return forgotten.has(oldId) ? 'old id is forgotten' : 'unknown old id';
+    }
+    if (old.isPending) return 'old id has a pending deletion';
+    if (next?.internalId) return 'new id is linked to another internal id';
+    if (next?.isPending || (kind === 'user' && forgotten.has(newId)))
+      return 'new id is forgotten or has a pending deletion';
+    return (next?.previousOf ?? old.internalId) === old.internalId
+      ? 'to move'
+      : 'new id is a previous id of another internal id';
+  };
+  return lines.map((line) => ({ line, state: stateOf(line) }));
 }
 
 /**
@@ -125,22 +134,22 @@ async function move(
   options: RelinkOptions,
 ): Promise<void> {
   const { kind, run, days } = options;
-  const { table, column, previousIds, owner } = KINDS[kind];
+  const { table, column } = KINDS[kind];
   const [oldIds, newIds] = [lines.map(({ oldId }) => oldId), lines.map(({ newId }) => newId)];
   await transaction.$executeRaw`
-    DELETE FROM public.${raw(previousIds)} AS previous
+    DELETE FROM public.previous_ids
     USING unnest(${oldIds}::text[], ${newIds}::text[]) AS line (old_id, new_id)
     JOIN public.${raw(table)} AS present ON present.${raw(column)} = old_id
-    WHERE previous.${raw(column)} = new_id AND ${raw(owner)} = present.id`;
+    WHERE kind = ${kind} AND provider_id = new_id AND internal_id = present.id`;
   const rows = await transaction.$queryRaw`
     WITH moved AS (
       UPDATE public.${raw(table)} SET ${raw(column)} = new_id
       FROM unnest(${oldIds}::text[], ${newIds}::text[]) AS line (old_id, new_id)
       WHERE ${raw(column)} = old_id
       RETURNING id, old_id, new_id)
-    INSERT INTO public.${raw(previousIds)} (${raw(column)}, ${raw(owner)}, replaced_by, run, expires_at)
-    SELECT old_id, id, new_id, ${run}, now() + ${days} * interval '1 day' FROM moved
-    RETURNING ${raw(column)} AS "providerId", ${raw(owner)} AS "internalId"`;
+    INSERT INTO public.previous_ids (kind, provider_id, internal_id, replaced_by, run, expires_at)
+    SELECT ${kind}, old_id, id, new_id, ${run}, now() + ${days} * interval '1 day' FROM moved
+    RETURNING provider_id AS "providerId", internal_id AS "internalId"`;
   const moved = Moved.parse(rows);
   await recordChanges(transaction, kind, options.isRollback ? 'rollback' : 'relink', options, moved);
   // An operator who names a forgotten organization wants its id back.

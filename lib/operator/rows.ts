@@ -28,12 +28,12 @@ export type LinkRow = Readonly<z.infer<typeof Links>[number]>;
 
 /** Returns up to `limit` links that match the condition, sorted by internal id. */
 async function readRows(kind: Kind, condition: ReturnType<typeof sql>, limit: number): Promise<LinkRow[]> {
-  const { table, column, previousIds, owner } = KINDS[kind];
+  const { table, column } = KINDS[kind];
   const rows = await database().$queryRaw`
     SELECT id AS "internalId", ${raw(column)} AS "providerId", coalesce((
-        SELECT json_agg(json_build_object('providerId', previous.${raw(column)},
+        SELECT json_agg(json_build_object('providerId', provider_id,
                                           'expiresAt', extract(epoch FROM expires_at) * 1000) ORDER BY expires_at DESC)
-        FROM public.${raw(previousIds)} AS previous WHERE ${raw(owner)} = linked.id), '[]') AS "previousIds"
+        FROM public.previous_ids WHERE kind = ${kind} AND internal_id = linked.id), '[]') AS "previousIds"
     FROM public.${raw(table)} AS linked WHERE ${condition} ORDER BY id LIMIT ${limit}`;
   return Links.parse(rows);
 }
@@ -63,13 +63,13 @@ export const rowsAfter = (kind: Kind, internalId: string | undefined, limit: num
  * the internal id of one row and the provider's id of another.
  */
 export async function findRows(kind: Kind, eitherId: string): Promise<LinkRow[]> {
-  const { table, column, previousIds, owner } = KINDS[kind];
+  const { table, column } = KINDS[kind];
   const internalId = z.guid().safeParse(eitherId).data ?? null;
   return readRows(
     kind,
     sql`id IN (
       SELECT id FROM public.${raw(table)} WHERE ${raw(column)} = ${eitherId}
-      UNION SELECT ${raw(owner)} FROM public.${raw(previousIds)} WHERE ${raw(column)} = ${eitherId}
+      UNION SELECT internal_id FROM public.previous_ids WHERE kind = ${kind} AND provider_id = ${eitherId}
       UNION SELECT ${internalId}::uuid)`,
     2,
   );

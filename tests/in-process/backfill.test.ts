@@ -46,7 +46,7 @@ test('A backfill links all users except linked, forgotten and invalid ones. A dr
   await deleteLink('user', 'user_1', 30, { by: 'me' });
   // An expired previous id.
   await database.pool.query(
-    `INSERT INTO previous_ids SELECT 'user_3', id, 'user_0', 'run', now() FROM users`,
+    `INSERT INTO previous_ids SELECT 'user', 'user_3', id, 'user_0', 'run', now() FROM users`,
   );
   const others = { 'already linked': 2, forgotten: 1, failed: 1 };
   expect(await run({ dryRun: true })).toEqual({ 'to link': 497, ...others });

@@ -215,7 +215,7 @@ describe('A handler of an event', () => {
 test('The database role of the service may insert a pending deletion and update it after a second deletion event of the user', async () => {
   for (const _attempt of [1, 2])
     expect(await deliver('test.deleted', { id: 'user_ada' })).toEqual(acknowledged('test.deleted'));
-  const { rows } = await pool.query('SELECT identity_provider_user_id AS id FROM pending_deletions');
+  const { rows } = await pool.query('SELECT provider_id AS id FROM pending_deletions');
   expect(rows).toEqual([{ id: 'user_ada' }]);
 });
 

@@ -16,8 +16,12 @@ const { deleteLink, exportUser, findRows, linkMany } = await importAsProcess(asy
 test('The export of a linked user has all stored data, the rows of the application, and the true times in a database whose time zone is not UTC', async () => {
   await linkMany(['user_1']);
   const [userId = ''] = await database.idsOf('user_1');
-  await pool.query(`INSERT INTO previous_ids VALUES ('old_1', $1, 'user_1', 'run', '2030-01-01Z')`, [userId]);
-  await pool.query(`INSERT INTO pending_deletions VALUES ('old_1', '2030-02-02Z'), ('user_2', '2029-01-01')`);
+  await pool.query(`INSERT INTO previous_ids VALUES ('user', 'old_1', $1, 'user_1', 'run', '2030-01-01Z')`, [
+    userId,
+  ]);
+  await pool.query(
+    `INSERT INTO pending_deletions VALUES ('user', 'old_1', '2030-02-02Z'), ('user', 'user_2', '2029-01-01')`,
+  );
   await pool.query(
     `INSERT INTO webhook_subjects SELECT id, 86400000, '2029-01-01Z' FROM unnest($1::text[]) AS subject (id)`,
     [['user_1', 'old_1', userId, 'user_2']],

@@ -77,7 +77,7 @@ afterEach(async () => {
   isLimited = false;
   rejections = {};
   for (const { id } of provider.store.users.all()) provider.deleteUser(id);
-  await database.pool.query('TRUNCATE users, tenants, pending_tenant_deletions, forgotten_users CASCADE');
+  await database.pool.query('TRUNCATE users, tenants, pending_deletions, forgotten_users CASCADE');
 });
 
 const retryOptions = {
@@ -122,7 +122,9 @@ test('The adopt command links unlinked users to the UUID in their external_id, n
   await linkTo('linked', linked);
   await database.link('moved', 'other');
   await linkTo('user_at_another_instance', taken);
-  await database.pool.query(`INSERT INTO previous_ids VALUES ('expired', $1, 'x', 'run', now())`, [linked]);
+  await database.pool.query(`INSERT INTO previous_ids VALUES ('user', 'expired', $1, 'x', 'run', now())`, [
+    linked,
+  ]);
   await database.markForgotten('forgotten', former);
   const before = await rows();
   const problems = [
@@ -156,7 +158,7 @@ test('The adopt command links organizations without a tenant to the ids of the m
   await linkTo('org_at_another_instance', taken, 'tenant');
   await database.of('tenant').link('other');
   await database.of('tenant').markForgotten('back');
-  await database.pool.query(`INSERT INTO pending_tenant_deletions VALUES ('leaving', now())`);
+  await database.pool.query(`INSERT INTO pending_deletions VALUES ('tenant', 'leaving', now())`);
   const before = await rows('tenant');
   for (const [args, figures, after] of [
     [['--dry-run'], '2 to adopt, 1 already linked', before],
@@ -205,7 +207,7 @@ test.each([
   [
     'tenant',
     'not adopted',
-    () => database.pool.query(`INSERT INTO pending_tenant_deletions VALUES ('raced', now())`),
+    () => database.pool.query(`INSERT INTO pending_deletions VALUES ('tenant', 'raced', now())`),
   ],
 ] as const)(
   'An adoption does not link a %s that another transaction forgets or deletes after the check',
@@ -278,7 +280,7 @@ test('The publish command sets each external_id that no other system has set to 
   await database.link('empty', 'moved', 'former', 'kept', 'foreign', 'gone', 'rejected');
   const linked = await rows();
   await database.pool.query(
-    `INSERT INTO previous_ids VALUES ('old_id', $1, 'moved', 'run', now()), ('other_old_id', $1, 'x', 'run', now())`,
+    `INSERT INTO previous_ids VALUES ('user', 'old_id', $1, 'moved', 'run', now()), ('user', 'other_old_id', $1, 'x', 'run', now())`,
     [linked['moved']],
   );
   await database.markForgotten('forgotten', former);

@@ -38,7 +38,7 @@ beforeEach(() => {
 });
 
 describe.each(['user', 'tenant'] as const)('Forget a %s', (kind) => {
-  const { table, previousIds } = KINDS[kind];
+  const { table } = KINDS[kind];
   const { idsOf } = database.of(kind);
   /**
    * Calls `forget()`, which deletes the row and the cached id and stores a hash of the id in `forgotten_users` for the given
@@ -93,7 +93,8 @@ describe.each(['user', 'tenant'] as const)('Forget a %s', (kind) => {
     async (repeated) => {
       const ids = { present: `by_${repeated}`, previous: `by_${repeated}_before` };
       const id = await resolve(ids.present);
-      await database.pool.query(`INSERT INTO ${previousIds} VALUES ($1, $2, $3, 'run', '2099-01-01Z')`, [
+      await database.pool.query(`INSERT INTO previous_ids VALUES ($1, $2, $3, $4, 'run', '2099-01-01Z')`, [
+        kind,
         ids.previous,
         id,
         ids.present,

@@ -92,7 +92,7 @@ test('A webhook, a register call, a guard with an older token and a backfill lin
 test('A token links a forgotten user if the token was issued more than 5 s after the deletion, and later calls find the row', async () => {
   await one.forget('user_back');
   const { rows } = await database.pool.query(
-    `SELECT extract(epoch FROM forgotten_at)::float8 AS at FROM forgotten_users WHERE id_hash = forgotten_user_hash('user_back')`,
+    `SELECT extract(epoch FROM forgotten_at)::float8 AS at FROM forgotten_users WHERE id_hash = forgotten_hash('user', 'user_back')`,
   );
   const { at } = rows[0];
   expect(await one.guard('user_back', at + 5)).toEqual({ reason: 'forgotten' });

@@ -40,7 +40,7 @@ const schedule = (kind: Kind, id: string) =>
   service.database().$transaction((transaction) => service.scheduleDeletion(kind, transaction, id, 0));
 
 describe.each(['user', 'tenant'] as const)('History of a %s', (kind) => {
-  const { table, column, previousIds, pendingDeletions } = KINDS[kind];
+  const { table, column } = KINDS[kind];
   const { link, markForgotten } = database.of(kind);
   const why = ['--by', 'operator', '--reason', 'ticket 12'];
   /** Returns the rows that the history command prints, the newest first. */
@@ -137,7 +137,7 @@ describe.each(['user', 'tenant'] as const)('History of a %s', (kind) => {
     [
       'whose commit fails',
       `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'failed by a test'; END $$;
-       ${[table, pendingDeletions, 'forgotten_users'].map(createTrigger).join('')}`,
+       ${[table, 'pending_deletions', 'forgotten_users'].map(createTrigger).join('')}`,
       'DROP FUNCTION fail CASCADE',
     ],
   ])('A change %s is not made and leaves no row', async (name, prevent, allow) => {
@@ -145,10 +145,10 @@ describe.each(['user', 'tenant'] as const)('History of a %s', (kind) => {
     const [id, linked] = [createAtProvider(kind, internalId), `linked ${name}`];
     await link(linked);
     await markForgotten(`forgotten ${name}`);
-    await pool.query(`INSERT INTO ${pendingDeletions} VALUES ($1, now())`, [`pending ${name}`]);
+    await pool.query('INSERT INTO pending_deletions VALUES ($1, $2, now())', [kind, `pending ${name}`]);
     const stored = () =>
-      pool.query(`SELECT ${column} AS id FROM ${table} UNION ALL SELECT ${column} FROM ${previousIds}
-        UNION ALL SELECT ${column} FROM ${pendingDeletions} UNION ALL SELECT encode(id_hash, 'hex') FROM forgotten_users
+      pool.query(`SELECT ${column} AS id FROM ${table} UNION ALL SELECT provider_id FROM previous_ids
+        UNION ALL SELECT provider_id FROM pending_deletions UNION ALL SELECT encode(id_hash, 'hex') FROM forgotten_users
         UNION ALL SELECT unnest(provider_ids) FROM unfinished_deletions
         UNION ALL SELECT id::text FROM link_changes WHERE id_hash IS NOT NULL ORDER BY 1`);
     const { rows: before } = await stored();

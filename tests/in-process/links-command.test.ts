@@ -33,20 +33,20 @@ async function signUp(kind: Kind, name: string) {
   return { id, internalId };
 }
 
-afterEach(() => pool.query('TRUNCATE pending_deletions, pending_tenant_deletions').then(() => undefined));
+afterEach(() => pool.query('TRUNCATE pending_deletions').then(() => undefined));
 
 describe.each([
   ['user', 'user'],
   ['tenant', 'organization'],
 ] as const)('npm run %ss', (kind, noun) => {
-  const { column, pendingDeletions, previousIds, table } = KINDS[kind];
+  const { column, table } = KINDS[kind];
   const { idsOf, link } = database.of(kind);
   const command = (...args: string[]) => run(kind, ...args);
   /** Stores a pending deletion, as the handlers in events/ do. */
   const scheduleDeletion = (id: string, due: string) =>
-    pool.query(`INSERT INTO ${pendingDeletions} VALUES ($1, ${due})`, [id]);
+    pool.query(`INSERT INTO pending_deletions VALUES ($1, $2, ${due})`, [kind, id]);
   const pending = async () =>
-    (await pool.query(`SELECT ${column} AS id FROM ${pendingDeletions} ORDER BY 1`)).rows.map(({ id }) => id);
+    (await pool.query('SELECT provider_id AS id FROM pending_deletions ORDER BY 1')).rows.map(({ id }) => id);
 
   test('The show command finds a user or tenant by either id', async () => {
     const { id } = await signUp(kind, 'shown');
@@ -95,8 +95,8 @@ describe.each([
   test('The show, remember and forget commands find a pending deletion by any id of the user or tenant', async () => {
     const oldId = 'id_before_a_relink';
     const { id, internalId } = await signUp(kind, 'relinked');
-    const previous = `INSERT INTO ${previousIds} VALUES ($1, $2, $3, 'run', now() + interval '1 day')`;
-    await pool.query(previous, [oldId, internalId, id]);
+    const previous = `INSERT INTO previous_ids VALUES ($1, $2, $3, $4, 'run', now() + interval '1 day')`;
+    await pool.query(previous, [kind, oldId, internalId, id]);
     await scheduleDeletion(oldId, `'2099-01-01Z'`);
     for (const name of kind === 'user' ? ['show', 'export'] : ['show'])
       expect((await command(name, id)).stdout).toContain('2099-01-01T00:00:00.000Z');

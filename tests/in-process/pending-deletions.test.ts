@@ -60,7 +60,7 @@ afterAll(() => provider.restore());
 afterEach(async () => {
   hook.beforeStatement = async () => {};
   await kv.proxy.treat('forward');
-  await pool.query(`TRUNCATE pending_deletions, pending_tenant_deletions, users, tenants, forgotten_users,
+  await pool.query(`TRUNCATE pending_deletions, users, tenants, forgotten_users,
     unfinished_deletions, webhook_messages CASCADE`);
   Object.assign(provider.entries, { user: [], tenant: [] });
   provider.queries.length = 0;
@@ -70,12 +70,12 @@ describe.each([
   ['user', 'user.deleted'],
   ['tenant', 'organization.deleted'],
 ] as const)('Deletion of a %s', (kind, type) => {
-  const { column, pendingDeletions, previousIds, table } = KINDS[kind];
+  const { column, table } = KINDS[kind];
   const { idsOf } = database.of(kind);
   const register = (id: string, issuedAt?: number) => service.register(kind, id, issuedAt);
-  const makeDue = () => pool.query(`UPDATE ${pendingDeletions} SET due_at = now() - interval '1 minute'`);
+  const makeDue = () => pool.query(`UPDATE pending_deletions SET due_at = now() - interval '1 minute'`);
   const pending = async () =>
-    (await pool.query(`SELECT ${column} AS id FROM ${pendingDeletions} ORDER BY 1`)).rows.map(({ id }) => id);
+    (await pool.query('SELECT provider_id AS id FROM pending_deletions ORDER BY 1')).rows.map(({ id }) => id);
   /**
    * Runs the deletions that are due. Returns the result for each id. A run deletes a cache entry twice, with a pause between,
    * because a request in flight may have cached the id. `meanwhile` replaces this pause.
@@ -129,7 +129,8 @@ describe.each([
   test('If a relink has moved a user or tenant to another id, the pending deletion of the previous id does not delete the row', async () => {
     const internalId = await linkAndDelete('id_moved');
     await pool.query(`UPDATE ${table} SET ${column} = 'id_new_id' WHERE id = $1`, [internalId]);
-    await pool.query(`INSERT INTO ${previousIds} VALUES ('id_moved', $1, 'id_new_id', 'run', now())`, [
+    await pool.query(`INSERT INTO previous_ids VALUES ($1, 'id_moved', $2, 'id_new_id', 'run', now())`, [
+      kind,
       internalId,
     ]);
     expect(await run()).toEqual({ id_moved: 'moved' });
@@ -218,9 +219,7 @@ describe.each([
           result: stays ? 'postponed' : 'forgotten',
           rows: stays ? [{ id: internalId }] : [],
         });
-        await pool.query(
-          `DELETE FROM ${table}; DELETE FROM ${pendingDeletions}; DELETE FROM forgotten_users`,
-        );
+        await pool.query(`DELETE FROM ${table}; DELETE FROM pending_deletions; DELETE FROM forgotten_users`);
       }
     },
   );
@@ -237,8 +236,8 @@ describe.each([
     await database.of(kind).link(...ids);
     const { rows } = await pool.query(`SELECT id FROM ${table} ORDER BY ${column}`);
     await pool.query(
-      `INSERT INTO ${pendingDeletions} SELECT unnest($1::text[]), now() - interval '1 minute'`,
-      [ids],
+      `INSERT INTO pending_deletions SELECT $2, unnest($1::text[]), now() - interval '1 minute'`,
+      [ids, kind],
     );
     await run(() => Promise.reject(new Error('interrupted')));
     expect((await pool.query(`SELECT FROM ${table}`)).rowCount).toBe(0);

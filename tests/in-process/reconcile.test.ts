@@ -27,7 +27,7 @@ afterEach(async () => {
 });
 
 describe.each(['user', 'tenant'] as const)('Check: %s', (kind) => {
-  const { table, column, previousIds } = KINDS[kind];
+  const { table, column } = KINDS[kind];
   async function run(): Promise<ReconcileResult[][]> {
     const steps: ReconcileResult[][] = [];
     const sleep = async () => undefined;
@@ -60,7 +60,7 @@ describe.each(['user', 'tenant'] as const)('Check: %s', (kind) => {
   test('A row is not at the provider if the provider has neither the present id nor any previous id of the row. A request that fails is repeated', async () => {
     await insertLinks(kind, ['id_present', 'id_moved', 'id_gone']);
     await database.pool.query(`
-    INSERT INTO ${previousIds} SELECT 'old_' || ${column}, id, ${column}, 'run', '2030-01-01' FROM ${table}
+    INSERT INTO previous_ids SELECT '${kind}', 'old_' || ${column}, id, ${column}, 'run', '2030-01-01' FROM ${table}
     WHERE ${column} IN ('id_moved', 'id_gone')`);
     signUp('id_present', 'old_id_moved');
     provider.failures.push(() => new Response('', { status: 503 }));

@@ -34,7 +34,7 @@ const linesOf = (...pairs: readonly (readonly [string, string])[]): MapLine[] =>
 afterEach(() => kv.proxy.treat('forward'));
 
 describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
-  const { column, owner, pendingDeletions, previousIds, table } = KINDS[kind];
+  const { column, table } = KINDS[kind];
   const { idsOf, link, markForgotten } = database.of(kind);
   /**
    * Moves the ids of a map. Returns the numbers of ids that moved or had already moved, and the kinds of the collisions. A
@@ -83,8 +83,8 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
     }
     expect(database.takeVerbs()).toEqual(['SELECT', 'SELECT', 'SELECT', 'SELECT']);
     const { rows } = await pool.query(
-      `SELECT ${column} AS id, run, replaced_by, round(extract(epoch FROM expires_at - now()) / 86400)::int AS days
-     FROM ${previousIds} WHERE ${owner} = $1`,
+      `SELECT provider_id AS id, run, replaced_by, round(extract(epoch FROM expires_at - now()) / 86400)::int AS days
+     FROM previous_ids WHERE internal_id = $1`,
       [internalId],
     );
     expect(rows).toEqual([{ id: 'old_1', run: RUN, replaced_by: 'new_1', days: 7 }]);
@@ -98,7 +98,7 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
   test('A previous id that has expired is not accepted and never gets another internal id', async () => {
     const internalId = await create('old_expired');
     await move('old_expired', 'new_expired');
-    await pool.query(`UPDATE ${previousIds} SET expires_at = now() WHERE ${column} = 'old_expired'`);
+    await pool.query(`UPDATE previous_ids SET expires_at = now() WHERE provider_id = 'old_expired'`);
     expect(await register('old_expired')).toEqual({ state: 'forgotten' });
     expect(await resolve('old_expired', Date.now() / 1000 + 60)).toBeUndefined();
     await expect(one.insertLinks(kind, ['old_expired'])).rejects.toThrow();
@@ -244,7 +244,8 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
 
   test('A pending deletion of the old or of the new id is a collision, and so is a forgotten new id of a user', async () => {
     await create('old_pending');
-    const schedule = (id: string) => pool.query(`INSERT INTO ${pendingDeletions} VALUES ($1, now())`, [id]);
+    const schedule = (id: string) =>
+      pool.query('INSERT INTO pending_deletions VALUES ($1, $2, now())', [kind, id]);
     const lost = collision('new id is forgotten or has a pending deletion');
     await schedule('new_pending');
     expect(await move('old_pending', 'new_pending')).toEqual(lost);
@@ -262,8 +263,8 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
   test('If the new id becomes a previous id of another row during the move, the move is a collision, and the previous id stays', async () => {
     await create('old_contradicted');
     const ownerId = await create('other_contradicted');
-    const insert = `INSERT INTO ${previousIds} VALUES ('new_contradicted', '${ownerId}', 'x', 'other run', now())`;
-    const other = await openTransaction(database, `LOCK TABLE ${previousIds} IN SHARE MODE; ${insert}`);
+    const insert = `INSERT INTO previous_ids VALUES ('${kind}', 'new_contradicted', '${ownerId}', 'x', 'other run', now())`;
+    const other = await openTransaction(database, `LOCK TABLE previous_ids IN SHARE MODE; ${insert}`);
     const moving = move('old_contradicted', 'new_contradicted');
     expect(await other.waiting(1)).toBe(true);
     await other.commit();

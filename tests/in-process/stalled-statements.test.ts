@@ -64,7 +64,7 @@ test.each(Object.entries(operations))(
       const id = `user_${statement}`;
       if (!name.includes('adopt')) await database.link(id);
       if (/remember|due/.test(name))
-        await pool.query('INSERT INTO pending_deletions VALUES ($1, now())', [id]);
+        await pool.query("INSERT INTO pending_deletions VALUES ('user', $1, now())", [id]);
       isStalled = false;
       let sent = 0;
       onStatement = () => {

@@ -351,7 +351,7 @@ test('The doctor requires rights on the webhook tables only if the application h
   expect(await runChecksHere({}, undefined, true)).toEqual(
     matching([['failure', 'webhook handlers', 'the role may not write the tables of webhook events']]),
   );
-  const tables = 'webhook_messages, webhook_subjects, pending_deletions, pending_tenant_deletions';
+  const tables = 'webhook_messages, webhook_subjects, pending_deletions';
   const rights = `${USUAL_RIGHTS}; GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO $role; GRANT INSERT (operation) ON link_changes TO $role`;
   expect(await runChecksHere(await roleOn(database, rights), undefined, true)).toEqual([]);
 });

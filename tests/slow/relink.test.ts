@@ -56,7 +56,7 @@ describe.each(['user', 'tenant'] as const)('npm run %ss -- relink', (kind) => {
     expect(await relink(kind, '--map', mapFile(['moved,to_1', 'moved_too,to_2']))).toMatchObject({ exit: 0 });
     await markForgotten('gone', 'gone_too');
     // A tenant may move to a forgotten organization, unless its deletion is pending.
-    const pending = `INSERT INTO ${KINDS[kind].pendingDeletions} VALUES ('leaving', now()), ('gone_too', now())`;
+    const pending = `INSERT INTO pending_deletions VALUES ('${kind}', 'leaving', now()), ('${kind}', 'gone_too', now())`;
     await database.pool.query(pending);
     const lines = [
       ['ok,ok_new', undefined],

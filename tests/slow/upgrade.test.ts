@@ -97,7 +97,7 @@ test('Before, during and after the migrations, and after a return, release 1.0.0
   await deployMigrations(url, path.join(folder, 'prisma/migrations'));
   const old = startLoad('old', release);
   await old.grows();
-  expect((await deployMigrations(url)).length).toBeGreaterThan(5);
+  expect(await deployMigrations(url)).toHaveLength(1);
   await old.grows();
   const both = startLoad('both', release, current);
   await both.grows();
@@ -115,7 +115,7 @@ test('Before, during and after the migrations, and after a return, release 1.0.0
     await database.idsOf('user_forgotten').then(([id]) => [id, id]),
   );
   await database.pool.query(
-    `INSERT INTO previous_ids VALUES ('user_previous', $1, $2, 'run', '2099-01-01Z')`,
+    `INSERT INTO previous_ids VALUES ('user', 'user_previous', $1, $2, 'run', '2099-01-01Z')`,
     [users[0]?.[1], users[0]?.[0]],
   );
   expect(await release('user_previous')).toEqual([1, 2].map(() => expect.stringContaining('Error')));

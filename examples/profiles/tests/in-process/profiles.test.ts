@@ -111,7 +111,7 @@ test('The profile of a forgotten user is not stored, unless the user is linked a
 test('An event with a previous id updates the profile of the user until the id expires', async () => {
   await database.link('user_ada');
   await pool.query(
-    `INSERT INTO previous_ids SELECT 'user_old', id, 'user_ada', 'run', now() + interval '1 day' FROM users`,
+    `INSERT INTO previous_ids SELECT 'user', 'user_old', id, 'user_ada', 'run', now() + interval '1 day' FROM users`,
   );
   await update('user_old', 'second', 2_000);
   await pool.query('UPDATE previous_ids SET expires_at = now()');

@@ -7,8 +7,8 @@ export const API = '/projects/v1/projects';
 /** Privileges of the service's role: some of the grants in docs/deploy.md, and one for the tables of the projects example. */
 const PRIVILEGES = `
   GRANT SELECT, INSERT ON users, tenants TO $role;
-  GRANT SELECT ON previous_tenant_ids TO $role;
-  GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects, pending_tenant_deletions TO $role;
+  GRANT SELECT ON previous_ids TO $role;
+  GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_messages, webhook_subjects, pending_deletions TO $role;
   GRANT INSERT ON link_changes TO $role;
   GRANT SELECT, INSERT, UPDATE, DELETE ON projects, project_members, project_notes TO $role`;
 

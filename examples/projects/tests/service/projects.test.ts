@@ -96,7 +96,7 @@ test('The requests of a deleted organization get a 403, and `tenants due` delete
   const deleted = JSON.stringify({ type: 'organization.deleted', data: { id: 'org_gone', deleted: true } });
   for (const _repeated of [1, 2]) expect(await deliver(service.url, deleted)).toMatchObject({ status: 200 });
   expect(await gone('POST', '', { name: 'Too late' })).toMatchObject({ status: 403 });
-  await pool.query('UPDATE pending_tenant_deletions SET due_at = now()');
+  await pool.query('UPDATE pending_deletions SET due_at = now()');
   const environment = { ...service.environment, DATABASE_URL: service.database.url };
   expect(await runCommand('tenants', ['due'], environment)).toMatchObject({ exit: 0 });
   for (const table of ['project_members', 'project_notes']) {
