@@ -4,10 +4,8 @@ import { UsageError } from '#lib/base/errors';
 import { log } from '#lib/base/log';
 import { runChecks } from '#lib/doctor/run-checks';
 import { closeDatabase } from '#lib/storage/database';
-import { countOf, formatTable } from './check-table';
-import { createProgram, print, runMain } from './command';
-
-const WORDS = { ok: 'ok', skipped: 'skipped', warning: 'warning', failure: 'FAILURE' } as const;
+import { report } from './check-table';
+import { createProgram, runMain } from './command';
 
 /** Returns the origin of `--url`. Throws, without the URL and its password, if the service cannot be at this URL. */
 function parseOrigin(url: string): string {
@@ -28,15 +26,7 @@ interface Options {
 async function diagnose({ url, json }: Options): Promise<void> {
   // Disables the log, because it would mix with the results on standard output.
   log.level = 'silent';
-  const checks = await runChecks(url, Object.keys(events).length > 0);
-  const failures = countOf(checks, 'failure');
-  const warnings = countOf(checks, 'warning');
-  if (json) print(JSON.stringify({ status: failures === 0 ? 'ok' : 'failure', checks }, null, 2));
-  else
-    process.stdout.write(
-      `${formatTable(checks, WORDS)}\n${countOf(checks, 'ok')} ok, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${failures} failed, ${countOf(checks, 'skipped')} skipped\n`,
-    );
-  process.exitCode = failures === 0 ? 0 : 1;
+  report(await runChecks(url, Object.keys(events).length > 0), json);
 }
 
 await runMain(

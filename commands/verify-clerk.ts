@@ -2,10 +2,9 @@ import { UsageError } from '#lib/base/errors';
 import { API_VERSION, SDK_VERSION } from '#lib/clerk/sdk-version';
 import { connectInstance, MARK, removeTestData } from '#lib/doctor/development-instance';
 import { checkFacts } from '#lib/doctor/provider-facts';
-import { countOf, formatTable } from './check-table';
+import { report } from './check-table';
 import { createProgram, print, runMain } from './command';
 
-const WORDS = { ok: 'ok', skipped: 'not tried', warning: 'differs', failure: 'differs' } as const;
 const INTERRUPTED = 130;
 
 function requireTestKeys(): void {
@@ -32,17 +31,8 @@ async function verifyClerk({ json }: { readonly json?: boolean }): Promise<void>
       `Creates two users (${MARK}…+clerk_test@example.com) and an organization, and removes them at the end.`,
     );
     const checks = await checkFacts(instance, created, interrupt.signal);
-    const [ok = 0, differ = 0, notTried = 0] = (['ok', 'failure', 'skipped'] as const).map((status) =>
-      countOf(checks, status),
-    );
-    const versions = { sdk: SDK_VERSION, api: API_VERSION, date: new Date().toISOString().slice(0, 10) };
-    const rows = checks.map((each) => ({ ...each, status: WORDS[each.status] }));
-    if (json) print(JSON.stringify({ ...versions, checks: rows }, null, 2));
-    else
-      process.stdout.write(
-        `${formatTable(checks, WORDS)}\n${ok} ok, ${differ} differ, ${notTried} not tried; @clerk/backend ${SDK_VERSION}, API ${API_VERSION}, ${versions.date}\n`,
-      );
-    process.exitCode = differ === 0 ? 0 : 1;
+    const date = new Date().toISOString().slice(0, 10);
+    report(checks, json, { '@clerk/backend': SDK_VERSION, API: API_VERSION, date });
   } catch (error) {
     if (!interrupt.signal.aborted) throw error;
     process.exitCode = INTERRUPTED;
@@ -59,7 +49,7 @@ await runMain(
     .option('--json', 'prints only the results, as JSON')
     .addHelpText(
       'after',
-      '\nThe exit code is 0 if nothing differs, 1 if something differs, 2 if a key is not a test key.',
+      '\nThe exit code is 0 if no check failed, 1 if the instance differs, 2 if a key is not a test key.',
     )
     .action(verifyClerk),
 );
