@@ -16,9 +16,8 @@ export const createProgram = (script: string, description: string): Command =>
     .showHelpAfterError('(--help lists the options)');
 
 /**
- * Parses the arguments of this process and runs the selected command. Sets the exit code. If the command fails, prints the
- * error message to standard error, without the stack and without secrets. Loads the .env files, as the application does. A
- * variable that is already set keeps its value.
+ * Loads the .env files, as the application does, and runs the selected command. Sets the exit code. Prints the message of an
+ * error without the stack and without secrets.
  */
 export async function runProgram(program: Command): Promise<void> {
   try {
@@ -42,9 +41,8 @@ export async function runMain(program: Command, close?: () => Promise<void>): Pr
 }
 
 /**
- * Returns an identity-provider user id in a form that is safe to print. A caller of POST /auth/v1/register can register almost
- * any text as such an id, and a terminal interprets control characters. JSON.stringify() therefore quotes an id that contains
- * unusual characters, and escapes most control characters. Any remaining character outside printable ASCII becomes `?`.
+ * Quotes an id with unusual characters, and replaces those outside of printable ASCII, because a caller can register almost any
+ * text and a terminal interprets control characters.
  */
 export const shown = (id: string): string =>
   /^[\w.:@|-]+$/.test(id) ? id : JSON.stringify(id).replace(/[^\x20-\x7e]/g, '?');

@@ -11,9 +11,8 @@ function isPreview(): boolean {
 }
 
 /**
- * Returns the name and the value of the variable with the database URL. MIGRATION_DATABASE_URL is for the role that owns the
- * tables. The service uses a role with fewer privileges and does not read this variable. A preview build also ignores it,
- * because Vercel's dashboard adds each new variable to previews by default, and its value may belong to production.
+ * Returns the variable with the database URL. MIGRATION_DATABASE_URL is for the role that owns the tables. A preview build
+ * ignores it, because Vercel's dashboard adds new variables to previews by default, and its value may belong to production.
  */
 function databaseVariable(): readonly [string, string] {
   const name =

@@ -25,13 +25,8 @@ export interface BackfillResult extends LinkResult {
 }
 
 /**
- * Links many identity-provider users, each exactly once. Returns the internal ids of the users that this call linked, by their
- * ids at the provider.
- *
- * Runs one statement if all users are already linked. Otherwise, runs a second statement that inserts the missing links, except
- * those of forgotten users. If several calls link a user at the same time, the unique key lets only one of them insert the row.
- * Passes database errors through. After an error, the links may already exist, because each statement is committed separately.
- * The call can be repeated. A backfill passes up to 500 ids.
+ * Links many identity-provider users, each exactly once, except forgotten ones. Returns the internal ids of the users that this
+ * call linked, by their ids at the provider. Passes database errors through. The call can be repeated.
  */
 export async function linkMany(
   identityProviderUserIds: readonly string[],
@@ -44,9 +39,8 @@ export async function linkMany(
 }
 
 /**
- * Links the unlinked users of the identity provider, except forgotten users and users whose ids the service does not accept.
- * Yields the results of each page of users, after the rows of this page are committed and `replay` got its users. A backfill may
- * run during live traffic, and may be repeated: it does not link a user twice (lib/ids/store.ts).
+ * Links the unlinked users of the provider, except those that are forgotten or whose ids the service does not accept. Yields the
+ * results of each page after the commit, and after `replay` got its users. May run during live traffic, and be repeated.
  *
  * Throws if the provider or the database rejects a request, or fails for longer than `retryOptions.seconds`.
  */

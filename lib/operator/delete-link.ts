@@ -15,8 +15,8 @@ const Rows = z.array(z.object({ internalId: z.string(), providerId: z.string() }
 const Ids = z.array(z.object({ id: z.string() }));
 
 /**
- * Locks an id, so that no event schedules its deletion meanwhile, and the row with this present or previous id, so that a relink
- * cannot change its ids. Returns its internal id, and its ids at the provider, the present one first.
+ * Locks an id against the events that schedule its deletion, and the row with this present or previous id against a relink.
+ * Returns its internal id, and its ids at the provider, the present one first.
  */
 async function lockLink(transaction: Transaction, kind: Kind, providerId: string) {
   const { table, column } = KINDS[kind];
@@ -47,10 +47,8 @@ export async function restoreLinks(transaction: Transaction, kind: Kind, ids: re
 }
 
 /**
- * Stores that an id is forgotten for the next `days` days. If `days` is 0, deletes the entry instead. The transaction must delete
- * the row of the id afterwards. A registration (a statement that inserts a link) may be in flight at that time. The comment of
- * the SQL function `forgotten_until` (prisma/migrations) describes the advisory lock that this function takes, and why such a
- * registration cannot leave a row.
+ * Stores that an id is forgotten for `days` days, or deletes the entry if `days` is 0. The transaction must delete the row of the
+ * id afterwards. The SQL function `forgotten_until` says why a registration in flight cannot leave a row.
  */
 async function storeForgotten(transaction: Transaction, kind: Kind, id: string, days: number): Promise<void> {
   await (days === 0
@@ -99,9 +97,9 @@ const inTransaction = <T>(work: (transaction: Transaction) => Promise<T>): Promi
   });
 
 /**
- * Deletes the row of a user or tenant, if there is one, its pending deletions, and the rows that refer to it by ON DELETE
- * CASCADE. In the same transaction, stores for each of its ids, also the internal one of a user, that it is forgotten for `days`
- * days (lib/ids/store.ts). Returns its ids, and those of earlier deletions that are not finished (`finishDeletions`).
+ * Deletes the row of a user or tenant, the rows that refer to it by ON DELETE CASCADE, and its pending deletions. In the same
+ * transaction, stores that each of its ids, also the internal one of a user, is forgotten for `days` days. Returns its ids, and
+ * those of earlier deletions that are not finished (`finishDeletions`).
  */
 export const deleteLink = (kind: Kind, providerId: string, days: number, change: Change): Promise<string[]> =>
   inTransaction(async (transaction) => {

@@ -9,10 +9,7 @@ import { allIdsOf, type LinkRow, Time } from './rows';
 
 const Subjects = z.array(z.object({ id: z.string(), appliedTime: Time, receivedAt: Time }));
 
-/**
- * Returns all data of a user, and the result of `exportOwn`. `link` is the row of the user, if there is one. Changes nothing.
- * Rejects if some data cannot be read.
- */
+/** Returns all data of a user, with the result of `exportOwn`. `link` is its row, if there is one. Changes nothing. */
 export async function exportUser(
   providerId: string,
   link: LinkRow | undefined,

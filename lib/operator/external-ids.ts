@@ -29,8 +29,8 @@ export interface Adoption {
 }
 
 /**
- * Reads the links of users or organizations. An expired previous id counts as forgotten. An organization whose tenant was
- * forgotten does not, unless its deletion is pending, because an operator who adopts it names it.
+ * Reads the links of users or organizations. An expired previous id counts as forgotten. A forgotten organization does only while
+ * its deletion is pending, because an operator who adopts it names it.
  */
 async function readEntries(kind: Kind, entries: readonly Adoption[]) {
   const ids = entries.map(({ id }) => id).filter(isIdentityProviderUserId);
@@ -119,9 +119,8 @@ async function adoptAll(kind: Kind, entries: readonly Adoption[], change: Change
 }
 
 /**
- * Links each entry without a link to its `externalId`, if this is a UUID in lower case, as the internal id: users with their
- * `external_id` at the provider, organizations with the id that an operator gives them. Never changes a link, so a run can be
- * repeated, also during live traffic. Yields the results of each page after the commit.
+ * Links each unlinked entry to its `externalId` as the internal id, if this is a UUID in lower case. Never changes a link, so a
+ * run can be repeated, also during live traffic. Yields the results of each page after the commit.
  *
  * Throws if the provider or the database rejects a request, or fails for longer than `retryOptions.seconds`.
  */

@@ -18,8 +18,8 @@ import { allIdsOf, findRows } from './rows';
 export type ForgetResult = 'forgotten' | 'relinked' | 'uncertain';
 
 /**
- * Length of the pause after the deletion of a row. A request that has read the row can cache the internal id for at most 3 s
- * (`QUERY_TIMEOUT_MS` in lib/storage/database.ts) and 500 ms (lib/storage/kv.ts). The rest allows for a busy machine.
+ * Longer than the 3.5 s (QUERY_TIMEOUT_MS, and the time limit of the cache) after which a request that has read a row caches its
+ * id.
  */
 const LOOKUPS_END_MS = 9_000;
 
@@ -54,17 +54,14 @@ export async function completeDeletion(
 /**
  * Deletes the link of a user and the rows that refer to it by ON DELETE CASCADE. If the result is `forgotten`, there is no row
  * and no cached id under any id of the user. For `days` days, only a session token that was issued after the deletion links the
- * user again (lib/ids/store.ts).
+ * user again.
  *
- * Deletes the cache entries before the row, so that a user without requests never has a cached id without a row, and again after
- * the row and after a pause, because a request that read the row earlier can cache the id until the pause ends. Until then,
- * requests of this user can get an id without a row. A process that is suspended for longer than the pause can still cache the
- * id. The operator therefore first deletes the user at the provider and waits until the tokens have expired.
+ * Deletes the cache entries before the row, again after it, and after a pause, because a request that read the row can still
+ * cache the id. Until then, requests can get an id without a row. A process that is suspended for longer can cache it even later,
+ * so the operator first deletes the user at the provider and waits until the tokens have expired.
  *
  * Rejects if the cache does not respond to the first deletion, if rows of another table need the row, or if the database fails. A
- * call for any id of the user completes an interrupted deletion. The result is `relinked` after a registration with a newer
- * session token, after any registration if `days` is 0, and after a concurrent registration if the database isolates by
- * REPEATABLE READ.
+ * call for any id of the user completes an interrupted deletion.
  */
 export async function forget(
   kind: Kind,

@@ -69,8 +69,8 @@ const RecordedChange = z.object({
 export type RecordedChange = z.infer<typeof RecordedChange> | { readonly unreadable: string };
 
 /**
- * Returns up to `limit` rows of a kind, the newest first: those of the run with this id, and those of the user or tenant with
- * this internal id or id at the provider, also of a forgotten one. Without an id, returns the rows of all.
+ * Returns up to `limit` rows of a kind, the newest first: those of the run with this id, and of the user or tenant with this
+ * internal id or id at the provider, also a forgotten one. Without an id, returns the rows of all.
  */
 export async function readHistory(kind: Kind, id: string | null, limit: number): Promise<RecordedChange[]> {
   const links = id === null ? [] : await findRows(kind, id);

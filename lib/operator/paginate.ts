@@ -2,13 +2,12 @@ import { type RetryOptions, retry } from '../base/retry';
 import { listPage, MAX_PAGE, type ProviderEntry, type ProviderPage } from '../clerk/backend-api';
 
 /**
- * Yields the provider's users in pages, oldest first, each user once. Starts with the users that were created at `since`.
- * Users that exist during the whole run are not missed when others are created or deleted at the same time. The exception are
- * more than `limit` users with one creation time, of which one is deleted during the run. Passes errors of `read` through.
+ * Yields the provider's users in pages, oldest first, each once, from those that were created at `since`. Misses no user that
+ * exists during the whole run, unless more than `limit` users have one creation time and one of them is deleted.
  *
- * The API returns only users that were created after the requested time. Other users can have the creation time of the last
- * user, so each request starts one millisecond before that time, and skips the users that were returned before. If a whole page
- * has one creation time, the next request has an offset. The API has no cursor by id that survives the deletion of a user.
+ * The API returns only users that were created after the requested time, so each request starts one millisecond before the
+ * creation time of the last user, and skips what was returned. If a whole page has one creation time, the next request has an
+ * offset.
  */
 export async function* paginate(
   read: (page: ProviderPage) => Promise<readonly ProviderEntry[]>,

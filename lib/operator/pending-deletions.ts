@@ -6,11 +6,9 @@ import { idHash, recordChanges } from './history';
 import { Time } from './rows';
 
 /**
- * Schedules and records the deletion of a user or an organization, which lib/operator/forget-due.ts runs after `hours` hours. A
- * later call for the same id restarts this period. Does not check that the id is linked.
- *
- * A late `user.created` event can still link a user. From the commit on, no request gets the tenant of an organization from the
- * database or creates it: the exclusive lock lets an insert in flight commit first (see the SQL function `forgotten_until`).
+ * Schedules and records a deletion after `hours` hours (lib/operator/forget-due.ts), also of an id that is not linked. A later
+ * call restarts this period. A late `user.created` event can still link a user. From the commit on, no request gets the tenant of
+ * an organization from the database or creates it, because the exclusive lock lets an insert in flight commit first.
  */
 export async function scheduleDeletion(
   kind: Kind,

@@ -13,10 +13,9 @@ export interface ReconcileResult extends LinkResult {
 const ROWS_PER_PAGE = 500;
 
 /**
- * Compares the users or organizations of the provider with the rows of their table, page by page and in both directions. A row is
- * at the provider if the provider has its present id or a previous id. A user that is not linked is a difference. An organization
- * is not, because its first request creates the tenant. An id that is created or deleted during the run can appear as a
- * difference.
+ * Compares the users or organizations of the provider with the rows of their table, in both directions. A row is at the provider
+ * if the provider has its present id or a previous one. An unlinked user is a difference. An unlinked organization is not,
+ * because its first request creates the tenant. An id that is created or deleted during the run can appear as a difference.
  *
  * Throws if the provider or the database rejects a request, or fails for longer than `retryOptions.seconds`.
  */

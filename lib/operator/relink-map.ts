@@ -5,10 +5,7 @@ import type { RetryOptions } from '../base/retry';
 import { isIdentityProviderUserId } from '../core/values';
 import { providerUsers } from './paginate';
 
-/**
- * A line of a map (a list of ids to replace): a user's present id at the identity provider, and the id that replaces it.
- * `line` is the number of the line, counted from 1.
- */
+/** A line of a map: a present id at the identity provider, the id that replaces it, and the number of the line, from 1. */
 export interface MapLine {
   readonly line: number;
   readonly oldId: string;

@@ -29,10 +29,7 @@ export interface RelinkOptions extends Change {
 
 const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16);
 
-/**
- * Returns the id of a run, which is a hash of its map (old and new ids). A run that continues an interrupted run has the same
- * map and therefore the same id, so that one rollback undoes both runs.
- */
+/** Returns the id of a run: a hash of its map, so that a run that continues an interrupted one has the same id. */
 export function runOf(lines: readonly MapLine[]): string {
   const hash = createHash('sha256');
   const sorted = lines.toSorted((one, other) => (one.oldId < other.oldId ? -1 : 1));
@@ -124,9 +121,8 @@ async function statesOf(transaction: Transaction, kind: Kind, lines: readonly Ma
 }
 
 /**
- * Gives rows their new ids. If a run rolls back an earlier run, the new id is a previous id of the same row. Such a previous id
- * is deleted first, because an id cannot be a present and a previous id at once. If the new id has become a previous id of
- * another row, the trigger of the table rejects it.
+ * Gives rows their new ids. In a rollback, the new id is a previous id of the same row, which is deleted first, because an id
+ * cannot be both. If the new id has become a previous id of another row, the trigger of the table rejects it.
  */
 async function move(
   transaction: Transaction,
@@ -173,12 +169,12 @@ function relinkBatch(batch: readonly MapLine[], options: RelinkOptions) {
 }
 
 /**
- * Replaces the identity-provider user ids of users in batches of one transaction, also during live traffic. Each user keeps the
- * internal id, and the old id is accepted until it expires. A second run skips the users that have moved. A user whose line has
- * a collision does not move.
+ * Replaces the ids of users or tenants at the provider in batches of one transaction, also during live traffic. Each keeps its
+ * internal id, and the old id is accepted until it expires. Skips lines that an earlier run has applied, and those with a
+ * collision.
  *
- * Deletes the cache entries of both ids after the commit. No lookup then caches a wrong internal id: before the commit, only the
- * old id leads to the user, and afterwards both do. If the command ends before the deletion, the next run deletes the entries.
+ * Deletes the cache entries of both ids after the commit, because until then only the old id leads to the row. If the command
+ * ends before that, the next run deletes the entries.
  *
  * Throws if the database rejects a statement, or if the database or the cache fails for longer than `retryOptions.seconds`.
  */
