@@ -8,14 +8,19 @@ export type Stored =
   | { readonly state: 'linked'; readonly id: string }
   | { readonly state: 'forgotten' | 'none'; readonly id?: undefined };
 
+/** The internal id of a link that another call has inserted. */
+export interface Existing {
+  readonly existing: string;
+}
+
 /** The links. All processes share them, and a unique key allows at most one for each kind and id of the provider. */
 export interface Store {
   find(kind: Kind, providerId: string): Promise<Stored>;
   /**
-   * Inserts a link. Returns its internal id only to the one call that inserted it, and undefined if there is a link or may be
-   * none. `issuedAt` is the issue time of the user's own session token, in seconds since 1970.
+   * Inserts a link. Returns its internal id only to the one call that inserted it. Another call gets undefined, or the existing
+   * link. `issuedAt` is the issue time of the user's own session token, in seconds since 1970.
    */
-  insert(kind: Kind, providerId: string, issuedAt?: number): Promise<string | undefined>;
+  insert(kind: Kind, providerId: string, issuedAt?: number): Promise<string | Existing | undefined>;
   /** Returns true if `insert` inserts no link although there is none. */
   isForgotten(kind: Kind, providerId: string, issuedAt?: number): Promise<boolean>;
   /** Returns true for an error of a call that lost a race, so that the next call sees what the other one committed. */

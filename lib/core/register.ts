@@ -45,8 +45,9 @@ export function createRegister(store: Store, observer: Pick<Observer, 'span'>): 
     const existing = await store.find(kind, providerId);
     if (existing.state === 'linked') return { ...existing, created: false };
     if (existing.state === 'forgotten') return { state: 'forgotten' };
-    const id = await store.insert(kind, providerId, issuedAt);
-    if (id !== undefined) return { state: 'linked', id, created: true };
+    const inserted = await store.insert(kind, providerId, issuedAt);
+    if (typeof inserted === 'string') return { state: 'linked', id: inserted, created: true };
+    if (inserted) return { state: 'linked', id: inserted.existing, created: false };
     // Another call has created the link, or the id is forgotten.
     const winner = await store.find(kind, providerId);
     if (winner.state === 'linked') return { ...winner, created: false };

@@ -3,18 +3,15 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { fieldsOf } from '../../../lib/core/values';
-import { type Configuration, created, type LinkTable } from './configuration';
+import { type Configuration, created, type LinkTable, NotTried, signingSecrets } from './configuration';
 
 const isConfiguration = (message: unknown): message is Configuration => 'tables' in fieldsOf(message);
-
-/** A check that cannot run, which is not a failure. */
-class NotTried extends Error {}
 
 async function check(name: string, run: () => Promise<string>): Promise<void> {
   try {
     console.log('ok       ', name, await run());
   } catch (error) {
-    const isTried = !(error instanceof NotTried);
+    const isTried = fieldsOf(error)['name'] !== 'NotTried'; // Each module of the package may have its own class.
     if (isTried) process.exitCode = 1;
     const { message, cause } = error instanceof Error ? error : { message: error, cause: undefined };
     // The messages of Prisma end with the cause. Those of Drizzle are the statement.
@@ -42,12 +39,8 @@ async function checkKeys(): Promise<string> {
 }
 
 async function checkSecrets(): Promise<string> {
-  const secrets = variable('CLERK_WEBHOOK_SIGNING_SECRET') ?? variable('CLERK_WEBHOOK_SECRET');
-  if (!secrets) throw new NotTried('CLERK_WEBHOOK_SIGNING_SECRET is not set. Only a webhook needs it.');
-  const isValid = (secret: string) => Buffer.from(secret.replace('whsec_', ''), 'base64').length >= 16;
-  if (!secrets.trim().split(/\s+/).every(isValid))
-    throw new Error('CLERK_WEBHOOK_SIGNING_SECRET is not a signing secret (whsec_…).');
-  return '';
+  if (signingSecrets().length > 0) return '';
+  throw new NotTried('CLERK_WEBHOOK_SIGNING_SECRET is not set. Only a webhook needs it.');
 }
 
 async function checkTable(
@@ -58,8 +51,13 @@ async function checkTable(
   const existing = await find(id);
   if (existing !== undefined) return `(${id} has the row ${existing} already)`;
   if (!rehearse) throw new NotTried('your own LinkTable has no rehearse().');
-  const all = await Promise.all(Array.from({ length: 20 }, () => rehearse(id, surroundings)));
-  if (all.includes(false)) throw new NotTried(`${id} gets no row. Pass a user_… or org_… of Clerk.`);
+  async function registerTenant(organizationId: string) {
+    const tenantId = await surroundings.tables.tenants?.find(organizationId);
+    if (!tenantId) throw new NotTried(`${organizationId} has no row, and a rehearsal makes none.`);
+    return { tenantId, created: false };
+  }
+  if (!(await rehearse(id, { ...surroundings, registerTenant })))
+    throw new NotTried(`${id} gets no row. Pass a user_… or org_… of Clerk.`);
   if ((await find(id)) !== undefined) throw new Error(`The row of ${id} was not rolled back.`);
   return '(rolled back)';
 }
@@ -84,8 +82,7 @@ async function main([file = '', ...ids]: readonly string[]): Promise<void> {
     ['organizations', tenants, 'org_'],
   ] as const) {
     const id = ids.find((each) => each.startsWith(prefix)) ?? `${prefix}doctor_${randomUUID()}`;
-    if (table)
-      await check(`twenty registrations of ${name} at once`, () => checkTable(table, id, configuration));
+    if (table) await check(`a registration of ${name}`, () => checkTable(table, id, configuration));
   }
 }
 

@@ -1,5 +1,6 @@
 import { channel } from 'node:diagnostics_channel';
 import type { Organization, User } from '@clerk/backend';
+import type { Existing } from '../../../lib/core/ports';
 
 /** The part of Clerk's client that reads the user or the organization of a new row. */
 export interface ClerkClient {
@@ -14,15 +15,24 @@ export interface Surroundings {
   headers(): Promise<Pick<Headers, 'get'> | undefined>;
   /** Registers an organization, which gets its row first. Returns undefined for one that Clerk does not have. */
   registerTenant(organizationId: string): Promise<{ tenantId: string; created: boolean } | undefined>;
+  /** Reports an error that no response shows. */
+  readonly onError: OnError;
+  /** True if a session of the user has been verified, so that Clerk has the user. */
+  readonly isVerified?: boolean;
+}
+
+/** The reason why the doctor cannot rehearse a registration. It is not a failure. */
+export class NotTried extends Error {
+  override readonly name = 'NotTried';
 }
 
 /** A store of links. All processes must share it, and it must hold at most one row for each id of Clerk. */
 export interface LinkTable {
-  /** Returns the internal id of a user or an organization of Clerk. */
-  find(clerkId: string): Promise<string | undefined>;
-  /** Inserts a row. Returns its internal id only to the call that inserted it. */
-  insert(clerkId: string, surroundings: Surroundings): Promise<string | undefined>;
-  /** Returns false for a user or an organization that gets no row, such as one that Clerk does not have. */
+  /** Returns the internal id of a user or an organization of Clerk. Returns null for a row that gets a 401 or a 403. */
+  find(clerkId: string): Promise<string | null | undefined>;
+  /** Inserts a row. Returns its internal id only to the call that inserted it, and to another one undefined or the existing row. */
+  insert(clerkId: string, surroundings: Surroundings): Promise<string | Existing | undefined>;
+  /** Returns false for an id that has just got no row from `insert`, although there is none. */
   exists(clerkId: string, surroundings: Surroundings): Promise<boolean>;
   /** Inserts a row, and rolls back. Rejects without a unique key. Returns false if there is no row. The doctor calls it. */
   rehearse?(clerkId: string, surroundings: Surroundings): Promise<boolean>;
@@ -33,7 +43,7 @@ export interface Tables {
   readonly tenants?: LinkTable;
 }
 
-/** Reports the error behind a 500, which the client does not get. */
+/** Reports the error behind a 500 or 503, and of `onCreated`. The client does not get it. */
 export type OnError = (error: unknown, request: string) => void;
 
 /** The tables of a link, and what they may use. */
@@ -43,3 +53,14 @@ export interface Configuration extends Surroundings {
 
 /** Announces each new link, so that the doctor finds the tables of an application. */
 export const created = channel('clerk-identity-link');
+
+/** Returns the signing secrets of the environment, separated by white space or commas. An empty variable is not set. */
+export function signingSecrets(): string[] {
+  const { CLERK_WEBHOOK_SIGNING_SECRET = '', CLERK_WEBHOOK_SECRET = '' } = process.env;
+  const secrets = (CLERK_WEBHOOK_SIGNING_SECRET.trim() || CLERK_WEBHOOK_SECRET)
+    .split(/[\s,]+/)
+    .filter(Boolean);
+  if (!secrets.every((secret) => /^(?:whsec_)?[A-Za-z0-9+/]{32,86}={0,2}$/.test(secret)))
+    throw new Error('CLERK_WEBHOOK_SIGNING_SECRET is not a signing secret (whsec_…).');
+  return secrets;
+}

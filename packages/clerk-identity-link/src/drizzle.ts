@@ -1,22 +1,41 @@
-import { and, eq, getTableColumns, isNull, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns, isNull, or, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgDatabase, PgQueryResultHKT, PgTable } from 'drizzle-orm/pg-core';
+import { getTableConfig } from 'drizzle-orm/pg-core';
 import { fieldsOf } from '../../../lib/core/values';
 import type { LinkTable } from './configuration';
-import { type First, type Found, type LooseOptions, linkTable, type Needed, type Options } from './table';
+import type { First, Found, LooseOptions, Needed, Options } from './table';
+import { CALL_MS, linkTable } from './table';
 
-type Transaction<D> = D extends { transaction: infer F } ? First<First<F>> : never;
+/** `neon-http` is the driver with `batch`, and without transactions. */
+type Http = { readonly batch: unknown };
+type Inner<D> = D extends { transaction: infer F } ? First<First<F>> : never;
+type Transaction<D> = D extends Http ? undefined : Inner<D>;
+type Supported<D> = D extends Http ? { readonly claim?: never; readonly onInsert?: never } : unknown;
 
-type Database = Pick<PgDatabase<PgQueryResultHKT>, 'insert' | 'select' | 'update'>;
+type Database = Pick<PgDatabase<PgQueryResultHKT>, 'execute' | 'insert' | 'select' | 'update'>;
 interface Client extends Database {
-  transaction<A>(work: (transaction: Database) => Promise<A>): Promise<A>;
+  readonly $client?: unknown;
+  transaction<A>(work: (transaction: Database) => Promise<A>, options: object): Promise<A>;
 }
 
-/** Drizzle wraps the error of the driver. Adds its SQLSTATE, by which a registration is repeated after a lost race. */
-function throwWithState(error: Error): never {
-  throw Object.assign(error, { meta: { code: fieldsOf(error.cause)['code'] } });
+/** Adds the SQLSTATE of the driver's error, which Drizzle wraps. It decides whether a registration is repeated. */
+function throwWithState(error: unknown): never {
+  const { cause, code } = fieldsOf(error);
+  throw Object.assign(Object(error), { meta: { code: fieldsOf(cause)['code'] ?? code } });
 }
 
-/** Returns the table of a Drizzle table on PostgreSQL. Calls `database` at the first request, and not before. */
+/** Returns true if a unique key of the table consists of this column alone, for all rows. */
+function isUnique(table: PgTable, { name, isUnique: isKey, primary }: PgColumn): boolean {
+  const { indexes, uniqueConstraints } = getTableConfig(table);
+  const unique = indexes.map(({ config }) => config).filter((index) => index.unique && !index.where);
+  const namesOf = (columns: readonly object[]) => columns.map((each) => fieldsOf(each)['name']).join();
+  return isKey || primary || [...uniqueConstraints, ...unique].some((key) => namesOf(key.columns) === name);
+}
+
+/**
+ * Returns the table of a Drizzle table on PostgreSQL. Calls `database` at the first request, and not before. Throws if the column
+ * of Clerk's id has no unique key.
+ */
 export function drizzleTable<
   D,
   T extends PgTable,
@@ -26,45 +45,74 @@ export function drizzleTable<
 >(
   database: () => D,
   table: T,
-  options: Options<K, T['$inferSelect'], T['$inferInsert'], Transaction<D>, L, R> &
-    Needed<T['$inferInsert'], L>,
+  options: Options<K, T['$inferSelect'], T['$inferInsert'], Transaction<D>, L, R, SQL> &
+    Needed<T['$inferInsert'], L> &
+    Supported<D>,
 ): LinkTable;
 export function drizzleTable(
   database: () => Client,
   table: PgTable,
-  { kind = 'user', claim, ...names }: LooseOptions<Database>,
+  options: LooseOptions<Database | undefined, SQL>,
 ): LinkTable {
+  const { claim, clerkId: name, where = sql`true` } = options;
   const columns: Record<string, PgColumn> = getTableColumns(table);
-  const columnOf = (name: string): PgColumn => {
-    const column = columns[name];
-    if (!column) throw new Error(`The Drizzle table has no column ${name}.`);
-    return column;
+  const columnOf = (key: string): PgColumn => {
+    const found = columns[key];
+    if (!found) throw new Error(`The Drizzle table has no column ${key}.`);
+    return found;
   };
-  const [id, column] = [columnOf(names.id), columnOf(names.clerkId)];
+  const [id, column] = [columnOf(options.id), columnOf(name)];
+  if (!isUnique(table, column)) throw new Error(`The column ${name} needs a unique key: .unique()`);
+  const address = claim && columnOf(claim);
+  const at = (transaction: Database = database()) => transaction;
   const read = ([row]: readonly { readonly id: unknown }[]) => (row ? String(row.id) : undefined);
-  return linkTable(kind, names.clerkId, claim !== undefined, names, {
-    find: async (clerkId) => read(await database().select({ id }).from(table).where(eq(column, clerkId))),
-    transaction: (work) => database().transaction(work).catch(throwWithState),
-    async candidates(transaction, addresses) {
-      if (claim === undefined) return [];
-      const address = columnOf(claim);
-      const lower = sql.join(
-        addresses.map((each) => sql`lower(${each})`),
-        sql`, `,
-      );
-      const rows = transaction.select({ id, address, clerkId: column }).from(table);
-      return rows.where(sql`lower(${address}) IN (${lower})`);
+  return linkTable<Database>(options, {
+    async find(clerkId, transaction) {
+      const isIncluded = sql<boolean>`coalesce(${where}, false)`;
+      const rows = at(transaction).select({ id, isIncluded }).from(table);
+      const [row] = await rows.where(eq(column, clerkId));
+      return row && (row.isIncluded ? String(row.id) : null);
     },
-    async take(transaction, row, clerkId) {
+    async transaction(clerkId, isOptional, work) {
+      const client = database();
+      // Of `pg` and its variants, a Client has them, and a Pool does not.
+      if (fieldsOf(client.$client)['connectionParameters'])
+        throw new Error('Pass a Pool to drizzle(): concurrent transactions need connections of their own.');
+      let isBegun = false;
+      const run = async (transaction: Database) => {
+        isBegun = true;
+        await transaction.execute(sql`SELECT set_config('statement_timeout', ${String(CALL_MS)}, true)`);
+        await transaction.execute(sql`SELECT pg_advisory_xact_lock(hashtextextended(${clerkId}, 0))`);
+        // Code that goes on after the end must not use a connection that another request has by then.
+        const { proxy, revoke } = Proxy.revocable(transaction, {});
+        return work(proxy).finally(revoke);
+      };
+      try {
+        return await client.transaction(run, { isolationLevel: 'read committed' });
+      } catch (error) {
+        if (isBegun || !/transactions.*support/i.test(String(error))) throwWithState(error);
+        if (isOptional) return work();
+        const drivers = 'node-postgres, postgres-js, neon-serverless';
+        throw new Error(`claim and onInsert need transactions. Drivers: ${drivers}.`, { cause: error });
+      }
+    },
+    async candidates(addresses, transaction) {
+      if (!address || addresses.length === 0) return [];
+      const isSame = or(...addresses.map((each) => sql`lower(${address}) = lower(${each})`));
+      const rows = at(transaction).select({ id, address, clerkId: column }).from(table);
+      return rows.where(and(isSame, where));
+    },
+    async take(row, clerkId, transaction) {
       const isUnchanged = row.clerkId === null ? isNull(column) : eq(column, row.clerkId);
-      const update = transaction.update(table).set({ [names.clerkId]: clerkId });
-      return read(await update.where(and(eq(id, row.id), isUnchanged)).returning({ id }));
+      const update = at(transaction).update(table);
+      const taken = update.set({ [name]: clerkId }).where(and(eq(id, row.id), isUnchanged));
+      return read(await taken.returning({ id }));
     },
-    async create(transaction, row, skipDuplicates) {
-      const insert = transaction.insert(table).values(row);
-      return read(await (skipDuplicates ? insert.onConflictDoNothing() : insert).returning({ id }));
+    async insert(row, transaction) {
+      const insert = at(transaction).insert(table).values(row).onConflictDoNothing();
+      return read(await insert.returning({ id }).catch(throwWithState));
     },
-    repeat: (transaction, row) =>
-      transaction.insert(table).values(row).onConflictDoNothing({ target: column }),
+    repeat: (row, _clerkId, transaction) =>
+      at(transaction).insert(table).values(row).onConflictDoNothing({ target: column }),
   });
 }

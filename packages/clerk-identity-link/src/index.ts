@@ -14,6 +14,7 @@ import {
   type LinkTable,
   type OnError,
   type Surroundings,
+  signingSecrets,
   type Tables,
 } from './configuration';
 import { storeOf } from './store';
@@ -47,10 +48,10 @@ export interface Core {
 }
 
 async function receive(request: Request, link: Link, handlers: EventHandlers) {
-  const secrets = process.env['CLERK_WEBHOOK_SIGNING_SECRET'] ?? process.env['CLERK_WEBHOOK_SECRET'];
-  if (!secrets?.trim()) throw new Error('Set CLERK_WEBHOOK_SIGNING_SECRET.');
+  const secrets = signingSecrets();
+  if (secrets.length === 0) throw new Error('Set CLERK_WEBHOOK_SIGNING_SECRET.');
   const body = await limitWebhookBody(request).text();
-  return createReceiveWebhook(link)(body, request.headers, secrets.trim().split(/\s+/), handlers);
+  return createReceiveWebhook(link)(body, request.headers, secrets, handlers);
 }
 
 const log: OnError = (error, request) => console.error(`${request}:`, error);
@@ -66,7 +67,7 @@ export function start(
     const { id: tenantId, created } = await link.register('tenant', organizationId);
     return tenantId === undefined ? undefined : { tenantId, created };
   };
-  const surroundings: Surroundings = { clerk, headers, registerTenant };
+  const surroundings: Surroundings = { clerk, headers, registerTenant, onError };
   const link = createLink({
     store: storeOf(tables, surroundings),
     observer: {

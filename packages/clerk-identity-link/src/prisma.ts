@@ -1,6 +1,7 @@
 import { fieldsOf } from '../../../lib/core/values';
 import type { LinkTable } from './configuration';
-import { type First, type Found, type LooseOptions, linkTable, type Needed, type Options } from './table';
+import type { First, Found, LooseOptions, Needed, Options } from './table';
+import { CALL_MS, linkTable } from './table';
 
 /** The types that a client of Prisma has of a model. */
 type TypesOf<D> = D extends { [key: symbol]: { types: infer T } } ? T : never;
@@ -9,6 +10,11 @@ type NewRow<D> =
   TypesOf<D> extends { operations: { createManyAndReturn: { args: { data: infer N } } } }
     ? Exclude<N, readonly unknown[]>
     : never;
+type Filter<D> = TypesOf<D> extends { operations: { findFirst: { args: { where?: infer Q } } } } ? Q : never;
+type UniqueFilter<D> =
+  TypesOf<D> extends { operations: { findUnique: { args: { where: infer Q } } } } ? Q : never;
+/** A column that `findUnique` accepts alone. */
+type Unique<D, L extends string> = Record<L, string> extends UniqueFilter<D> ? L : never;
 type Model<C> = { [M in keyof C]: [TypesOf<C[M]>] extends [never] ? never : M }[keyof C] & string;
 type Transaction<C> = C extends { $transaction: infer F } ? First<First<F>> : never;
 
@@ -20,12 +26,15 @@ interface Delegate {
   upsert(query: object): PromiseLike<object>;
 }
 type Delegates = Readonly<Record<string, Delegate>>;
+type Database = Delegates & {
+  $executeRaw(statement: TemplateStringsArray, ...values: unknown[]): PromiseLike<unknown>;
+};
 interface Client {
-  $transaction<A>(work: (transaction: Delegates) => Promise<A>, limits: object): Promise<A>;
+  $transaction<A>(work: (transaction: Database) => Promise<A>, options: object): Promise<A>;
 }
 
-/** Milliseconds for which a transaction waits for a connection, and for its end: those that a registration may take. */
-const LIMITS = { maxWait: 8_000, timeout: 8_000 };
+/** The limits (in milliseconds) are those of a registration, which ends a transaction earlier. */
+const TRANSACTION = { maxWait: 8_000, timeout: 8_000, isolationLevel: 'ReadCommitted' };
 
 /** Returns the table of a Prisma model. Calls `client` at the first request, and not before. */
 export function prismaTable<
@@ -37,42 +46,59 @@ export function prismaTable<
 >(
   client: () => C,
   model: M,
-  options: Options<K, Row<C[M]>, NewRow<C[M]>, Transaction<C>, L, R> & Needed<NewRow<C[M]>, L>,
+  options: Options<K, Row<C[M]>, NewRow<C[M]>, Transaction<C>, L, R, Filter<C[M]>> &
+    Needed<NewRow<C[M]>, L> & { readonly clerkId: Unique<C[M], L> },
 ): LinkTable;
 export function prismaTable(
   client: () => Client & Delegates,
   model: string,
-  { kind = 'user', id, clerkId: column, claim, ...rules }: LooseOptions<Delegates>,
+  options: LooseOptions<Database | undefined, object>,
 ): LinkTable {
-  const delegateOf = (models: Delegates): Delegate => {
-    const delegate = models[model];
+  const { id, clerkId: column, claim: address = '', where } = options;
+  const rows = (transaction: Delegates = client()): Delegate => {
+    const delegate = transaction[model];
     if (!delegate) throw new Error(`The Prisma client has no model ${model}.`);
     return delegate;
   };
   const read = (row: object | null | undefined) => (row ? String(fieldsOf(row)[id]) : undefined);
   const select = { [id]: true };
-  return linkTable(kind, column, claim !== undefined, rules, {
-    find: async (clerkId) =>
-      read(await delegateOf(client()).findUnique({ where: { [column]: clerkId }, select })),
-    transaction: (work) => client().$transaction(work, LIMITS),
-    async candidates(transaction, addresses) {
-      if (claim === undefined) return [];
-      const where = { [claim]: { in: addresses, mode: 'insensitive' } };
-      const selected = { ...select, [claim]: true, [column]: true };
-      const rows = await delegateOf(transaction).findMany({ where, select: selected });
-      return rows.map(fieldsOf).map((row) => ({ id: row[id], address: row[claim], clerkId: row[column] }));
+  return linkTable<Database>(options, {
+    async find(clerkId, transaction) {
+      const [delegate, same] = [rows(transaction), { [column]: clerkId }];
+      const included = where ? { ...same, AND: [where] } : same;
+      const found = read(await delegate.findUnique({ where: included, select }));
+      if (found !== undefined || !where) return found;
+      return (await delegate.findUnique({ where: same, select })) ? null : undefined;
     },
-    async take(transaction, row, clerkId) {
-      const where = { [id]: row.id, [column]: row.clerkId };
-      const { count } = await delegateOf(transaction).updateMany({ where, data: { [column]: clerkId } });
+    transaction: (clerkId, _isOptional, work) =>
+      client().$transaction(async (transaction) => {
+        await transaction.$executeRaw`SELECT set_config('statement_timeout', ${String(CALL_MS)}, true)`;
+        await transaction.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${clerkId}, 0))`;
+        return work(transaction);
+      }, TRANSACTION),
+    async candidates(addresses, transaction) {
+      const isSame = { [address]: { in: addresses, mode: 'insensitive' } };
+      const query = {
+        where: { AND: [isSame, where ?? {}] },
+        select: { ...select, [address]: true, [column]: true },
+      };
+      const found = (await rows(transaction).findMany(query)).map(fieldsOf);
+      return found.map((row) => ({ id: row[id], address: row[address], clerkId: row[column] }));
+    },
+    async take(row, clerkId, transaction) {
+      const same = { [id]: row.id, [column]: row.clerkId };
+      const { count } = await rows(transaction).updateMany({ where: same, data: { [column]: clerkId } });
       return count === 1 ? String(row.id) : undefined;
     },
-    create: async (transaction, row, skipDuplicates) =>
-      read((await delegateOf(transaction).createManyAndReturn({ data: [row], skipDuplicates, select }))[0]),
+    insert: async (row, transaction) =>
+      read((await rows(transaction).createManyAndReturn({ data: [row], skipDuplicates: true, select }))[0]),
     // PostgreSQL rejects the statement of an upsert without a unique key.
-    repeat(transaction, row, clerkId) {
-      const same = { [column]: clerkId };
-      return delegateOf(transaction).upsert({ where: same, create: row, update: same, select });
-    },
+    repeat: (row, clerkId, transaction) =>
+      rows(transaction).upsert({
+        where: { [column]: clerkId },
+        create: row,
+        update: { [column]: clerkId },
+        select,
+      }),
   });
 }

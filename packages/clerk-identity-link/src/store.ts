@@ -12,9 +12,11 @@ export function storeOf({ users, tenants }: Tables, surroundings: Surroundings):
   return {
     async find(kind, clerkId) {
       const id = await tableOf(kind).find(clerkId);
+      if (id === null) return { state: 'forgotten' };
       return id === undefined ? { state: 'none' } : { state: 'linked', id };
     },
-    insert: async (kind, clerkId) => tableOf(kind).insert(clerkId, surroundings),
+    insert: async (kind, clerkId, issuedAt) =>
+      tableOf(kind).insert(clerkId, { ...surroundings, isVerified: issuedAt !== undefined }),
     isForgotten: async (kind, clerkId) => !(await tableOf(kind).exists(clerkId, surroundings)),
     isLostRace,
   };
