@@ -182,7 +182,7 @@ export default {
     ),
   ],
   options: {
-    doNotFollow: { path: ['node_modules', '^lib/generated/'] },
+    doNotFollow: { path: ['node_modules', '/generated/'] },
     // Excludes pages, because the parser `swc` does not read their JSX. biome.json restricts their imports.
     // Excludes the baselines of the benchmark and the built packages, because they have their own builds.
     exclude: {

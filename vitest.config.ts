@@ -44,7 +44,7 @@ export default defineConfig({
           name: 'in-process',
           ...common,
           ...WAITING_FOR_DATABASE,
-          include: ['tests/in-process/*.test.ts'],
+          include: ['tests/in-process/*.test.ts', 'packages/clerk-identity-link/tests/database/*.test.ts'],
           globalSetup: DATABASE,
           setupFiles: [...common.setupFiles, 'tests/vitest/fresh-modules.ts'],
         },
