@@ -1,4 +1,4 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Emulator } from 'clerk-emulator';
 import { Client } from 'pg';
@@ -42,6 +42,10 @@ export const POST = webhook({
   'user.updated': async ({ id }) => console.log('updated', await register(id)),
 });
 `,
+  'lib/webhook-events.ts': readFileSync(
+    'packages/clerk-identity-link/tests/webhook-events.ts',
+    'utf8',
+  ).replace('../src/index', 'clerk-identity-link'),
   'app/me/page.tsx': `import { requireUser } from '@/lib/identity';
 
 export default async function Page() {

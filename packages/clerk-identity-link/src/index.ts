@@ -22,12 +22,16 @@ import { storeOf } from './store';
 export type { ClerkClient, Delivery, LinkTable, OnError, Surroundings, Tables };
 export { HttpError };
 
+/** The `data` of the events of a type. Distributes over the events, because the `type` of one may be a union. */
+type EventData<T, E = WebhookEvent> = E extends { type: infer U; data: infer D }
+  ? T extends U
+    ? D
+    : never
+  : never;
+
 /** Handlers of webhook events by type. Deliveries may arrive repeatedly and in any order. An HttpError sets the status. */
 export type WebhookHandlers = {
-  readonly [T in WebhookEvent['type']]?: (
-    data: Extract<WebhookEvent, { type: T }>['data'],
-    delivery: Delivery,
-  ) => Promise<unknown>;
+  readonly [T in WebhookEvent['type']]?: (data: EventData<T>, delivery: Delivery) => Promise<unknown>;
 };
 
 export interface CoreOptions {
