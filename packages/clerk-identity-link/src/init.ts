@@ -1,104 +1,152 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { type Field, getSchema, type Model } from '@mrleebo/prisma-ast';
-import { filesIn } from './sources';
+import type { SourceFile, Type, TypeChecker } from 'typescript';
+import { createProgram, modelOf, rootOf, sourcesOf, type TypeScript, textOf, typeIn } from './project';
 
-const textOf = (file: string) => (existsSync(file) ? readFileSync(file, 'utf8') : '');
-
-/** Returns the folder of the workspaces that contain an application, or its own folder. */
-export function rootOf(application: string): string {
-  const isRoot = (folder: string) =>
-    existsSync(path.join(folder, 'pnpm-workspace.yaml')) ||
-    textOf(path.join(folder, 'package.json')).includes('"workspaces"');
-  const parents = ['.', '..', '../..', '../../..'].map((parent) => path.resolve(application, parent));
-  return parents.find(isRoot) ?? path.resolve(application);
+/** A value that a module exports. */
+interface Export {
+  readonly file: string;
+  readonly name: string;
+  readonly type: Type;
 }
 
-/** Returns an expression for a column of a new row, by the name of the column. */
+function exportsOf(ts: TypeScript, checker: TypeChecker, source: SourceFile): Export[] {
+  const module = checker.getSymbolAtLocation(source);
+  return (module ? checker.getExportsOfModule(module) : []).flatMap((symbol) => {
+    const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
+    if (target.valueDeclaration?.getSourceFile() !== source) return [];
+    return { file: source.fileName, name: symbol.name, type: checker.getTypeOfSymbol(target) };
+  });
+}
+
+/** Returns the types of a row, of a new row, and of the values of unique columns, for a delegate of Prisma or a table of Drizzle. */
+function rowsOf(checker: TypeChecker, type: Type) {
+  const model = modelOf(checker, type);
+  const operations = typeIn(checker, model, 'operations');
+  const data = typeIn(checker, operations, 'createManyAndReturn', 'args', 'data');
+  const unique = typeIn(checker, operations, 'findUnique', 'args', 'where');
+  const newRow = data?.isUnion() ? data.types.find((each) => !checker.isArrayType(each)) : data;
+  if (model) return { row: typeIn(checker, model, 'payload', 'scalars'), newRow, unique };
+  const row = typeIn(checker, type, '$inferSelect');
+  return row && { row, newRow: typeIn(checker, type, '$inferInsert'), unique: row };
+}
+
+/** Models that hold the users or organizations themselves. They come before others with a column for their ids. */
+const USERS = /^(?:user|account|member|profile)s?(?:table)?$/i;
+const TENANTS = /^(?:org|organi[sz]ation|tenant|workspace|team|compan(?:y|ie))s?(?:table)?$/i;
+
+/** Returns an expression for a column of a new row, by the name of the column. `tsc` rejects what Clerk does not have. */
 function expressionFor(column: string, isTenant: boolean): string {
   if (/email/i.test(column)) return "verifiedEmail ?? found.id + '@example.invalid'"; // often unique
   return column === 'name' && !isTenant ? "found.fullName ?? ''" : `found.${column}`;
 }
 
-/** Returns a call of `prismaTable` for a model, or undefined if it has no unique column for Clerk's id. */
-function tableFor(model: Model, types: readonly string[]) {
-  const fields = model.properties.filter((property): property is Field => property.type === 'field');
-  const has = ({ attributes = [] }: Field, ...names: string[]) =>
-    attributes.some(({ name }) => names.includes(name));
-  const clerkId = fields.find((field) => has(field, 'unique') && /clerk/i.test(field.name));
-  const id = fields.find((field) => has(field, 'id'));
-  if (!clerkId || !id) return undefined;
-  const isTenant = /org|tenant|workspace|team|compan/i.test(`${model.name} ${clerkId.name}`);
-  const values = fields
-    .filter((field) => !field.optional && !field.array && !has(field, 'id', 'default', 'updatedAt'))
-    .filter(({ name, fieldType }) => name !== clerkId.name && !types.includes(String(fieldType)))
-    .map(({ name }) => `${name}: ${expressionFor(name, isTenant)}`);
-  const options = [
-    ...(isTenant ? ["kind: 'tenant'"] : []),
-    `id: '${id.name}', clerkId: '${clerkId.name}'`,
-    ...(values.length > 0 ? [`columns: (found, { verifiedEmail }) => ({ ${values.join(', ')} })`] : []),
+/** Returns the options of the table of a model. Undefined if the model has no unique column for Clerk's id. */
+function linkOf(ts: TypeScript, checker: TypeChecker, { file, name: model, type }: Export) {
+  const { row, newRow, unique } = rowsOf(checker, type) ?? {};
+  const isUnique = (name: string, flags: number) => {
+    const value = typeIn(checker, unique, name);
+    return value !== undefined && (checker.getNonNullableType(value).flags & flags) !== 0;
+  };
+  const required = (newRow?.getProperties() ?? []).flatMap(({ name, flags }) =>
+    flags & ts.SymbolFlags.Optional ? [] : name,
+  );
+  // An `id` that has no default comes from the application: it is the id of Clerk.
+  const isOwn = (name: string) => name === 'id' && USERS.test(model) && required.includes(name);
+  const keys = (row?.getProperties() ?? []).map(({ name }) => name);
+  const clerkId = keys.find(
+    (name) => isUnique(name, ts.TypeFlags.StringLike) && (/clerk/i.test(name) || isOwn(name)),
+  );
+  if (!clerkId) return undefined;
+  const isKey = (name: string) =>
+    name !== clerkId && isUnique(name, ts.TypeFlags.StringLike | ts.TypeFlags.NumberLike);
+  const id = keys.includes('id') ? 'id' : (keys.find(isKey) ?? clerkId);
+  const isTenant = TENANTS.test(model) || /org/i.test(clerkId);
+  const values = required
+    .filter((name) => name !== clerkId)
+    .map((name) => `      ${name}: ${expressionFor(name, isTenant)},`);
+  const columns = [`    columns: (found, { verifiedEmail }) => ({`, ...values, '    }),'];
+  const lines = [
+    ...(isTenant ? ["    kind: 'tenant',"] : []),
+    `    id: '${id}',`,
+    `    clerkId: '${clerkId}',`,
+    ...(values.length > 0 ? columns : []),
+    '  }),',
   ];
-  const delegate = model.name.charAt(0).toLowerCase() + model.name.slice(1);
-  return { isTenant, call: `prismaTable(() => prisma, '${delegate}', { ${options.join(', ')} }),\n` };
+  return { file, model, clerkId, lines, isTenant, isNamed: (isTenant ? TENANTS : USERS).test(model) };
 }
 
-const OWN_MODEL = `model IdentityLink {
-  userId  String @id @default(uuid(7)) @map("user_id") @db.Uuid
-  clerkId String @unique @map("clerk_id")
-
-  @@map("identity_links")
-}
-`;
-const OWN_TABLE = "prismaTable(() => prisma, 'identityLink', { id: 'userId', clerkId: 'clerkId' }),\n";
 const NAMES = 'guard, guardTenant, guardAction, getUser, requireUser, getTenant, register, webhook';
 
-function write(file: string, ...lines: string[]): void {
+/** Writes the module that configures the link, and prints what the types of the application reject in it. */
+export function init(ts: TypeScript, application: string): void {
+  const files = sourcesOf(ts, application);
+  const program = createProgram(ts, application, files);
+  const checker = program.getTypeChecker();
+  const sources = files.flatMap((file) => program.getSourceFile(file) ?? []);
+  const exported = sources.flatMap((source) => exportsOf(ts, checker, source));
+  const having = (property: string) => exported.filter(({ type }) => type.getProperty(property));
+  const [prisma] = having('$transaction');
+  const database = prisma ?? having('$with')[0];
+  if (!database)
+    throw new Error(
+      'No module exports a Prisma client or a Drizzle database. With Prisma, run prisma generate first.',
+    );
+  const delegates = database.type.getProperties().map((property) => ({
+    ...database,
+    name: property.name,
+    type: checker.getTypeOfSymbol(property),
+  }));
+  const links = (prisma ? delegates : having('$inferInsert')).flatMap(
+    (each) => linkOf(ts, checker, each) ?? [],
+  );
+  const chosen = [false, true].flatMap((isTenant) => {
+    const those = links.filter((link) => link.isTenant === isTenant);
+    return those.find(({ isNamed }) => isNamed) ?? those[0] ?? [];
+  });
+  for (const { model, clerkId } of links.filter((link) => !chosen.includes(link)))
+    console.log(`Not linked: ${model}, which has ${clerkId} too.`);
+  if (chosen[0]?.isTenant !== false)
+    throw new Error(
+      "No model of users has a unique column for Clerk's id. Add one, or a table: see README.md.",
+    );
+
+  const folder = existsSync(path.join(application, 'src')) ? 'src/lib' : 'lib';
+  const file = path.join(application, folder, 'identity.ts');
+  const own = [path.resolve(application), rootOf(application)];
+  const importOf = ({ file: from, name }: { readonly file: string; readonly name: string }) => {
+    const manifest = ts.findConfigFile(path.dirname(from), ts.sys.fileExists, 'package.json') ?? '';
+    const relative = `./${path.relative(path.dirname(file), from)}`.replaceAll(path.sep, '/');
+    const specifier = own.includes(path.dirname(manifest))
+      ? relative.replace('./..', '..').replace(/\.[cm]?[jt]sx?$/, '')
+      : JSON.parse(textOf(manifest)).name;
+    return `import ${name === 'default' ? 'db' : `{ ${name} }`} from '${specifier}';`;
+  };
+  const [table, store] = prisma ? ['prismaTable', 'prisma'] : ['drizzleTable', 'drizzle'];
+  const getter = `() => ${database.name.replace('default', 'db')}`;
+  const lines = [
+    "import { nextLink } from 'clerk-identity-link/next';",
+    `import { ${table} } from 'clerk-identity-link/${store}';`,
+    importOf(database),
+    ...(prisma ? [] : chosen.map((link) => importOf({ file: link.file, name: link.model }))),
+    '',
+    `export const { ${NAMES} } = nextLink({`,
+    ...chosen.flatMap(({ model, isTenant, lines }) => [
+      `  ${isTenant ? 'tenants' : 'users'}: ${table}(${getter}, ${prisma ? `'${model}'` : model}, {`,
+      ...lines,
+    ]),
+    '});',
+  ];
   if (existsSync(file))
     return void console.log(`Not overwritten: ${file}. It would be:\n${lines.join('\n')}`);
   mkdirSync(path.dirname(file), { recursive: true });
   writeFileSync(file, `${lines.join('\n')}\n`);
   console.log(`Wrote ${file}`);
-}
-
-/** Writes the module that configures the link. In a monorepo, the tables are in the package of the Prisma schema. */
-export function init(application: string): void {
-  const root = rootOf(application);
-  const schemas = filesIn(root, /\.prisma$/);
-  const [schema] = schemas;
-  if (!schema)
-    throw new Error(
-      'There is no Prisma schema. With Drizzle, write lib/identity.ts yourself: see README.md.',
-    );
-  const blocks = schemas.flatMap((file) => getSchema(readFileSync(file, 'utf8')).list);
-  const models = blocks.filter((block): block is Model => block.type === 'model');
-  const tables = models.flatMap(
-    (model) =>
-      tableFor(
-        model,
-        models.map(({ name }) => name),
-      ) ?? [],
-  );
-  const users = tables.find(({ isTenant }) => !isTenant)?.call ?? OWN_TABLE;
-  const tenants = tables.find(({ isTenant }) => isTenant);
-  const configuration = `{\n  users: ${users}${tenants ? `  tenants: ${tenants.call}` : ''}}`;
-  const source = existsSync(path.join(application, 'src')) ? 'src/lib' : 'lib';
-  const own = path.join(application, source, 'identity.ts');
-  const ofTables = "import { prismaTable } from 'clerk-identity-link/prisma';";
-  const ofNext = "import { nextLink } from 'clerk-identity-link/next';";
-  const database = path.resolve(schema, '../..');
-  if (database.startsWith(path.resolve(application)) || database === root) {
-    const client = "import { prisma } from './prisma';";
-    write(own, ofNext, ofTables, client, '', `export const { ${NAMES} } = nextLink(${configuration});`);
-  } else {
-    const core = "import { identityLink } from 'clerk-identity-link';";
-    const client = "import { prisma } from './index';";
-    const identity = `export const identity = identityLink(${configuration});`;
-    write(path.join(database, 'identity.ts'), core, ofTables, client, '', identity);
-    const { name } = JSON.parse(textOf(path.join(database, 'package.json')) || '{}');
-    const imported = `import { identity } from '${name}/identity';`;
-    write(own, ofNext, imported, '', `export const { ${NAMES} } = nextLink(identity);`);
-    console.log(`If ${name} has "exports", add: "./identity": "./identity.ts"`);
+  const written = createProgram(ts, application, [file]);
+  const source = written.getSourceFile(file);
+  for (const { start = 0, messageText } of written.getSemanticDiagnostics(source)) {
+    const line = (source?.getLineAndCharacterOfPosition(start).line ?? 0) + 1;
+    console.log(`Correct ${file}:${line}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`);
   }
-  if (users === OWN_TABLE) console.log(`Add this model to the Prisma schema, and migrate:\n${OWN_MODEL}`);
-  console.log('Next: run tsc, correct what it names, and run: npx clerk-identity-link doctor');
+  console.log('Next: npx clerk-identity-link doctor');
 }

@@ -1,142 +1,157 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import path from 'node:path';
-import type { Node, ObjectLiteralElementLike } from 'typescript';
-
-type TypeScript = typeof import('typescript');
-
-/** Returns the TypeScript of the application, or the one of `npx -p typescript@6`. TypeScript 7 has no stable JavaScript API. */
-export function loadTypeScript(application: string): TypeScript | undefined {
-  const ofPath = (process.env['PATH'] ?? '').split(path.delimiter).map((bin) => path.join(bin, '../..'));
-  for (const folder of [application, ...ofPath])
-    try {
-      const found: TypeScript = createRequire(path.join(folder, 'package.json'))('typescript');
-      if ('createSourceFile' in found) return found;
-    } catch {}
-  return undefined;
-}
-
-const SKIPPED = /^(?:\..*|node_modules|dist|build|coverage|generated|tests?|__tests__|e2e|scripts)$/;
-/** Tests, scripts and declarations, which are not a part of the running application. */
-const OTHER = /(?:^|[.])(?:test|spec|stories|d|seed)\.\w+$/;
-
-/** Returns the files in a folder whose name matches. */
-export function filesIn(folder: string, name: RegExp): string[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    const file = path.join(folder, entry.name);
-    if (entry.isDirectory()) return SKIPPED.test(entry.name) ? [] : filesIn(file, name);
-    return entry.isFile() && name.test(entry.name) && !OTHER.test(entry.name) ? [file] : [];
-  });
-}
+import type { CallExpression, Declaration, Node, Type } from 'typescript';
+import { createProgram, modelOf, rootOf, sourcesOf, type TypeScript, typeIn } from './project';
 
 /** A call of `prismaTable` or `drizzleTable`. */
 interface Table {
-  readonly isPrisma: boolean;
-  /** The model of Prisma, or the variable of the Drizzle table. */
   readonly name: string;
   readonly clerkId: string;
+  /** The column in the schema. The types of all uses of the table lead to it, whatever their names are. */
+  readonly column: Declaration;
   readonly isClaiming: boolean;
   readonly register: 'register' | 'registerTenant';
 }
 
+const TABLES = /^(?:prisma|drizzle)Table$/;
+const LINKS = /^(?:nextLink|identityLink)$/;
 const INSERTS = /^(?:create|createMany|createManyAndReturn|upsert|insert)$/;
 const UPDATES = /^update(?:Many|ManyAndReturn)?$/;
-const READS = /^(?:find(?:Unique|First)(?:OrThrow)?|findMany|count)$/;
-const COMPARISONS = /^(?:eq|inArray)$/;
-const GUARDS = /^(?:guard|guardTenant|guardAction)$/;
-const LOOKUPS = /^(?:requireUser|getUser|getTenant|register|registerTenant)$/;
+const READS = /^(?:find(?:Unique|First)(?:OrThrow)?|eq)$/;
+const LISTS = /^(?:findMany|count|inArray)$/;
+/** The condition of an update or a deletion of Drizzle. */
+const CHANGE = /\.(?:update|delete)\s*\([\s\S]*\.where$/;
 const ACCEPTED = /^\s*\{?\/[/*] identity-link: \S/;
 
-/** Returns what in the sources below a folder goes past the link, with its place. A person judges it. */
-export function findUnlinked(ts: TypeScript, root: string): string[] {
-  const sources = filesIn(root, /\.[cm]?[jt]sx?$/).map((file) =>
-    ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true),
-  );
+/** Returns what in the sources of an application goes past the link, with its place. It follows types, not names. */
+export function findUnlinked(ts: TypeScript, application: string): string[] {
+  const files = sourcesOf(ts, application);
+  const program = createProgram(ts, application, files);
+  const checker = program.getTypeChecker();
+  const tables: Table[] = [];
+  /** The functions that `nextLink` and `identityLink` return, such as `guard` and `register`. */
+  const lookups = new Set<Node | undefined>();
+  const findings: string[] = [];
+
   const some = (node: Node, matches: (node: Node) => boolean): boolean =>
     matches(node) || ts.forEachChild(node, (child) => some(child, matches) || undefined) === true;
-  /** Returns the last names in an expression such as `prisma.user.create`. */
-  function namesOf(node: Node | undefined): [owner: string, name: string] {
-    if (node && ts.isPropertyAccessExpression(node)) return [namesOf(node.expression)[1], node.name.text];
-    return ['', node && (ts.isIdentifier(node) || ts.isStringLiteralLike(node)) ? node.text : ''];
+  function report(kind: 'FAILURE' | 'WARNING', node: Node, text: string): void {
+    const source = node.getSourceFile();
+    const { line } = source.getLineAndCharacterOfPosition(node.getStart());
+    if (ACCEPTED.test(source.text.split('\n')[line - 1] ?? '')) return;
+    findings.push(`${kind}   ${path.relative(rootOf(application), source.fileName)}:${line + 1}: ${text}`);
   }
-  const isCallOf = (names: RegExp) => (node: Node) =>
-    ts.isCallExpression(node) && names.test(namesOf(node.expression)[1]);
-  const keyOf = ({ name }: ObjectLiteralElementLike) =>
-    name && (ts.isIdentifier(name) || ts.isStringLiteralLike(name)) ? name.text : '';
-  const valueIn = (node: Node | undefined, key: string): Node | undefined => {
-    const found =
-      node && ts.isObjectLiteralExpression(node) && node.properties.find((each) => keyOf(each) === key);
-    return found && ts.isPropertyAssignment(found) ? found.initializer : found || undefined;
-  };
-  /** Returns true if a node contains a value for the column that is not null. */
-  const sets = (node: Node | undefined, column: string) =>
-    node !== undefined &&
-    some(
-      node,
-      (each) =>
-        ts.isObjectLiteralElementLike(each) &&
-        keyOf(each) === column &&
-        !(ts.isPropertyAssignment(each) && each.initializer.kind === ts.SyntaxKind.NullKeyword),
-    );
+  const typeAt = (node: Node | undefined, ...names: readonly string[]) =>
+    node && typeIn(checker, checker.getTypeAtLocation(node), ...names);
+  const textIn = (type: Type | undefined) => (type?.isStringLiteral() ? type.value : undefined);
+  /** Returns the object, the name and the declaration of a member such as `prisma.user`, or the original name of a function. */
+  function memberOf(node: Node): { owner?: Node; name: string; declaration?: Declaration | undefined } {
+    if (ts.isPropertyAccessExpression(node) || ts.isElementAccessExpression(node)) {
+      const { expression: owner } = node;
+      const key = ts.isPropertyAccessExpression(node)
+        ? node.name.text
+        : textIn(typeAt(node.argumentExpression));
+      const member = typeAt(owner)?.getProperty(key ?? '');
+      return { owner, name: key ?? '', declaration: member?.declarations?.[0] };
+    }
+    const symbol = checker.getSymbolAtLocation(node);
+    const isAlias = symbol && symbol.flags & ts.SymbolFlags.Alias;
+    return { name: (isAlias ? checker.getAliasedSymbol(symbol) : symbol)?.name ?? '' };
+  }
+  /** Returns the declaration of a column in a delegate of Prisma or a table of Drizzle. Undefined for another type. */
+  function columnIn(type: Type | undefined, name: string): Declaration | undefined {
+    const rows = typeIn(checker, type && modelOf(checker, type), 'payload', 'scalars');
+    const columns = rows ?? (typeIn(checker, type, '$inferInsert') && type);
+    return columns?.getProperty(name)?.declarations?.[0];
+  }
+  /** Returns true if rows of this type have a value of the column. With `isSure`, one that may be missing does not count. */
+  function sets(type: Type | undefined, name: string, isSure: boolean): boolean {
+    if (!type || type.flags & ts.TypeFlags.Any) return !isSure;
+    if (type.isUnion()) return type.types.some((each) => sets(each, name, isSure));
+    const [element, property] = [type.getNumberIndexType(), type.getProperty(name)];
+    if (element) return sets(element, name, isSure);
+    if (!property || (isSure && property.flags & ts.SymbolFlags.Optional)) return false;
+    return (checker.getTypeOfSymbol(property).getNonNullableType().flags & ts.TypeFlags.Never) === 0;
+  }
+  /** Returns true if a filter of Prisma has one or more values of the column. */
+  function filters(where: Type | undefined, name: string): boolean {
+    const value = typeIn(checker, where, name)?.getNonNullableType();
+    if (value && value.flags & ts.TypeFlags.StringLike) return true;
+    if (value?.getProperty('equals') ?? value?.getProperty('in')) return true;
+    const others = ['AND', 'OR'].map((key) => typeIn(checker, where, key));
+    return others.some((other) => other && filters(other.getNumberIndexType() ?? other, name));
+  }
+  const isLookup = (node: Node) =>
+    ts.isCallExpression(node) && lookups.has(checker.getResolvedSignature(node)?.declaration);
   /** Returns true if the code runs for a user who has a row: in a guard, or beside a lookup or a registration. */
   const isGuarded = (node: Node): boolean =>
-    isCallOf(GUARDS)(node) ||
-    (ts.isFunctionLike(node) && some(node, isCallOf(LOOKUPS))) ||
+    isLookup(node) ||
+    (ts.isFunctionLike(node) && some(node, isLookup)) ||
     (node.parent && isGuarded(node.parent));
+  const isOfChange = ({ parent }: Node): boolean =>
+    parent &&
+    ((ts.isCallExpression(parent) && CHANGE.test(parent.expression.getText())) || isOfChange(parent));
 
-  const tables: Table[] = [];
-  for (const source of sources)
-    some(source, (node) => {
-      if (!ts.isCallExpression(node) || !isCallOf(/^(?:prisma|drizzle)Table$/)(node)) return false;
-      const [, name, options] = node.arguments;
-      const [, clerkId] = namesOf(valueIn(options, 'clerkId'));
-      tables.push({
-        isPrisma: name !== undefined && ts.isStringLiteralLike(name),
-        name: namesOf(name)[1],
-        clerkId,
-        isClaiming: valueIn(options, 'claim') !== undefined,
-        register: valueIn(options, 'kind') ? 'registerTenant' : 'register',
-      });
-      return false;
-    });
-
-  function problemOf(node: Node, table: Table): string | undefined {
-    if (!ts.isCallExpression(node)) return undefined;
-    const [owner, method] = namesOf(node.expression);
-    const [first, second] = node.arguments;
-    const { isPrisma, name, clerkId, isClaiming, register } = table;
-    const isOfTable = isPrisma ? owner === name : namesOf(first)[1] === name;
-    // The values of Drizzle are in the call that follows: `db.insert(users).values(…)`.
-    const data = isPrisma ? valueIn(first, 'data') : node.parent.parent;
-    if (isOfTable && INSERTS.test(method)) {
-      const isOpen = !data || !some(data, ts.isObjectLiteralExpression) || some(data, ts.isSpreadAssignment);
-      const isEarly = isClaiming && !isOpen && !sets(data, clerkId);
-      return isEarly ? undefined : `inserts a row of ${name}. Call ${register}(), and make it an update.`;
-    }
-    if (isOfTable && UPDATES.test(method) && sets(data, clerkId))
-      return `sets ${clerkId}, as ${register}() does. Remove it.`;
-    const isRead = isPrisma
-      ? isOfTable && READS.test(method) && sets(valueIn(first, 'where'), clerkId)
-      : COMPARISONS.test(method) &&
-        [first, second].some((each) => namesOf(each).join('.') === `${name}.${clerkId}`);
-    if (!isRead || isGuarded(node)) return undefined;
-    return `reads by ${clerkId}, and finds nothing before the first request. Use getUser() or ${register}().`;
+  function collect(call: CallExpression): void {
+    const { name } = memberOf(call.expression);
+    const [client, model, options] = call.arguments;
+    if (LINKS.test(name))
+      for (const property of typeAt(call)?.getProperties() ?? [])
+        for (const { declaration } of checker.getTypeOfSymbol(property).getCallSignatures())
+          if (property.name !== 'webhook') lookups.add(declaration);
+    if (!TABLES.test(name)) return;
+    const delegate = textIn(typeAt(model));
+    const models = typeAt(client)?.getCallSignatures()[0]?.getReturnType();
+    const clerkId = textIn(typeAt(options, 'clerkId')) ?? '';
+    const column = columnIn(delegate ? typeIn(checker, models, delegate) : typeAt(model), clerkId);
+    const register = typeAt(options, 'kind') ? 'registerTenant' : 'register';
+    const isClaiming = typeAt(options, 'claim') !== undefined;
+    if (column)
+      tables.push({ name: delegate ?? model?.getText() ?? '', clerkId, column, isClaiming, register });
+    else report('FAILURE', call, 'types are missing. Run prisma generate, and write clerkId as a literal.');
   }
 
-  const found = sources.flatMap((source) => {
-    const [lines, problems]: [string[], string[]] = [source.text.split('\n'), []];
-    some(source, (node) => {
-      const { line } = source.getLineAndCharacterOfPosition(node.getStart(source));
-      if (ACCEPTED.test(lines[line - 1] ?? '')) return false;
-      for (const table of tables) {
-        const text = problemOf(node, table);
-        if (text) problems.push(`${path.relative(root, source.fileName)}:${line + 1}: ${text}`);
-      }
-      return false;
-    });
-    return problems;
-  });
-  return tables.length > 0
-    ? found
-    : ['No call of prismaTable or drizzleTable. Run clerk-identity-link init.'];
+  function judge(call: CallExpression, { name, clerkId, column, isClaiming, register }: Table): void {
+    const { owner, name: method } = memberOf(call.expression);
+    const [first, second] = call.arguments;
+    const isPrisma = columnIn(typeAt(owner), clerkId) === column;
+    const isOfTable = isPrisma || columnIn(typeAt(first), clerkId) === column;
+    // The values of Drizzle are in the call that follows: `db.insert(users).values(…)`.
+    const next = call.parent.parent;
+    const values = ts.isCallExpression(next) ? typeAt(next.arguments[0]) : undefined;
+    const data = isPrisma ? typeAt(first, method === 'upsert' ? 'create' : 'data') : values;
+    if (isOfTable && INSERTS.test(method)) {
+      if (sets(data, clerkId, false))
+        report('FAILURE', call, `inserts into ${name}. Call ${register}(), and make it an update.`);
+      else if (!isClaiming)
+        report('WARNING', call, `inserts into ${name}. Without the option claim, no user gets the row.`);
+    } else if (isOfTable && UPDATES.test(method)) {
+      if (sets(data, clerkId, true))
+        report('WARNING', call, `sets ${clerkId}. For a new user, the option claim does it, once.`);
+    } else if (READS.test(method) || LISTS.test(method)) {
+      const isColumn = (node: Node | undefined) =>
+        node && typeAt(node, '_') && memberOf(node).declaration === column;
+      const isRead = isPrisma
+        ? filters(typeAt(first, 'where'), clerkId)
+        : isColumn(first) || isColumn(second);
+      if (!isRead || isGuarded(call) || isOfChange(call)) return;
+      if (LISTS.test(method))
+        report('WARNING', call, `lists by ${clerkId}, without users before their first request.`);
+      else
+        report(
+          'FAILURE',
+          call,
+          `reads by ${clerkId}, before the first request in vain. Use getUser() or ${register}().`,
+        );
+    }
+  }
+
+  const calls: CallExpression[] = [];
+  for (const file of files.flatMap((name) => program.getSourceFile(name) ?? []))
+    some(file, (node) => ts.isCallExpression(node) && calls.push(node) < 0);
+  for (const call of calls) collect(call);
+  for (const call of calls) for (const table of tables) judge(call, table);
+  const isEmpty = tables.length + findings.length === 0;
+  return isEmpty
+    ? ['FAILURE   No call of prismaTable or drizzleTable. Run clerk-identity-link init.']
+    : findings;
 }
