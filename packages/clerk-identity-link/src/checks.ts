@@ -1,5 +1,4 @@
 import { createPublicKey, randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { fieldsOf } from '../../../lib/core/values';
@@ -66,7 +65,6 @@ async function checkTable(
  * `<file of nextLink or identityLink> [user_…] [org_…]`: checks the keys and the tables with the environment of the application.
  */
 async function main([file = '', ...ids]: readonly string[]): Promise<void> {
-  for (const name of ['.env.local', '.env']) if (existsSync(name)) process.loadEnvFile(name);
   await check('CLERK_SECRET_KEY and CLERK_JWT_KEY', checkKeys);
   await check('the signing secret of the webhook', checkSecrets);
   const found: Configuration[] = [];
@@ -88,7 +86,7 @@ async function main([file = '', ...ids]: readonly string[]): Promise<void> {
 
 void main(process.argv.slice(2))
   .catch((error: unknown) => {
-    console.log('FAILURE ', error);
+    console.log('FAILURE ', error instanceof Error ? error.message : error);
     process.exitCode = 1;
   })
   // Ends although the pool of the application has open connections.

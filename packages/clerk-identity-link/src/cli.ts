@@ -18,25 +18,28 @@ const NOT_SEEN =
 
 /** Lists what goes past the link in the sources. Returns false if something is left to do. */
 function checkSources(application: string): boolean {
-  try {
-    const found = findUnlinked(loadTypeScript(application), application);
-    for (const text of found) console.log(text);
-    const isLinked = !found.some((text) => text.startsWith('FAILURE'));
-    if (isLinked) console.log(`ok        the sources. Not seen: ${NOT_SEEN}.`);
-    else console.log(`          Or write above the line: // identity-link: <reason>. Not seen: ${NOT_SEEN}.`);
-    return isLinked;
-  } catch (error) {
-    console.log(`FAILURE   the sources: ${error instanceof Error ? error.message : error}`);
-    return false;
-  }
+  const found = findUnlinked(loadTypeScript(application), application);
+  for (const text of found) console.log(text);
+  const isLinked = !found.some((text) => text.startsWith('FAILURE'));
+  if (!isLinked) console.log('          Or write above the line: // identity-link: <reason>');
+  console.log(`${isLinked ? 'ok       ' : '         '} the sources. Not seen: ${NOT_SEEN}.`);
+  return isLinked;
 }
 
-/** Runs the checks with the environment of the application, and with its tsx. Returns the exit status. */
+/** Runs the checks with the tsx of the application, and with the variables that its Next.js reads. Returns the exit status. */
 function runChecks(application: string, file: string, ids: readonly string[]): number {
-  const conditions = ['--conditions=clerk-identity-link', '--conditions=react-server'];
-  const checks = fileURLToPath(new URL('checks.js', import.meta.url));
+  const { resolve } = createRequire(path.resolve(application, 'package.json'));
   try {
-    const tsx = pathToFileURL(createRequire(path.resolve(application, 'package.json')).resolve('tsx')).href;
+    const load = createRequire(resolve('next/package.json'));
+    const env: { loadEnvConfig(folder: string, isDevelopment: boolean): void } = load('@next/env');
+    env.loadEnvConfig(application, process.env['NODE_ENV'] !== 'production');
+  } catch {
+    // Without Next.js, the variables are those of the shell.
+  }
+  try {
+    const tsx = pathToFileURL(resolve('tsx')).href;
+    const conditions = ['--conditions=clerk-identity-link', '--conditions=react-server'];
+    const checks = fileURLToPath(new URL('checks.js', import.meta.url));
     const args = ['--import', tsx, ...conditions, checks, file, ...ids];
     return spawnSync(process.execPath, args, { cwd: application, stdio: 'inherit' }).status ?? 1;
   } catch {

@@ -3,14 +3,8 @@ import path from 'node:path';
 import type { SourceFile, Type, TypeChecker } from 'typescript';
 import { createProgram, modelOf, rootOf, sourcesOf, type TypeScript, textOf, typeIn } from './project';
 
-/** A value that a module exports. */
-interface Export {
-  readonly file: string;
-  readonly name: string;
-  readonly type: Type;
-}
-
-function exportsOf(ts: TypeScript, checker: TypeChecker, source: SourceFile): Export[] {
+/** Returns the values that a module declares and exports. */
+function exportsOf(ts: TypeScript, checker: TypeChecker, source: SourceFile) {
   const module = checker.getSymbolAtLocation(source);
   return (module ? checker.getExportsOfModule(module) : []).flatMap((symbol) => {
     const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
@@ -18,6 +12,7 @@ function exportsOf(ts: TypeScript, checker: TypeChecker, source: SourceFile): Ex
     return { file: source.fileName, name: symbol.name, type: checker.getTypeOfSymbol(target) };
   });
 }
+type Export = ReturnType<typeof exportsOf>[number];
 
 /** Returns the types of a row, of a new row, and of the values of unique columns, for a delegate of Prisma or a table of Drizzle. */
 function rowsOf(checker: TypeChecker, type: Type) {
@@ -44,28 +39,23 @@ function expressionFor(column: string, isTenant: boolean): string {
 /** Returns the options of the table of a model. Undefined if the model has no unique column for Clerk's id. */
 function linkOf(ts: TypeScript, checker: TypeChecker, { file, name: model, type }: Export) {
   const { row, newRow, unique } = rowsOf(checker, type) ?? {};
-  const isUnique = (name: string, flags: number) => {
-    const value = typeIn(checker, unique, name);
-    return value !== undefined && (checker.getNonNullableType(value).flags & flags) !== 0;
-  };
+  const isText = (name: string) =>
+    ((typeIn(checker, unique, name)?.getNonNullableType().flags ?? 0) & ts.TypeFlags.StringLike) !== 0;
   const required = (newRow?.getProperties() ?? []).flatMap(({ name, flags }) =>
     flags & ts.SymbolFlags.Optional ? [] : name,
   );
   // An `id` that has no default comes from the application: it is the id of Clerk.
   const isOwn = (name: string) => name === 'id' && USERS.test(model) && required.includes(name);
-  const keys = (row?.getProperties() ?? []).map(({ name }) => name);
-  const clerkId = keys.find(
-    (name) => isUnique(name, ts.TypeFlags.StringLike) && (/clerk/i.test(name) || isOwn(name)),
-  );
+  const names = (row?.getProperties() ?? []).map(({ name }) => name);
+  const clerkId = names.find((name) => isText(name) && (/clerk/i.test(name) || isOwn(name)));
   if (!clerkId) return undefined;
-  const isKey = (name: string) =>
-    name !== clerkId && isUnique(name, ts.TypeFlags.StringLike | ts.TypeFlags.NumberLike);
-  const id = keys.includes('id') ? 'id' : (keys.find(isKey) ?? clerkId);
+  const id = names.find((name) => name === 'id') ?? names.find((name) => /id$/i.test(name)) ?? clerkId;
   const isTenant = TENANTS.test(model) || /org/i.test(clerkId);
   const values = required
     .filter((name) => name !== clerkId)
     .map((name) => `      ${name}: ${expressionFor(name, isTenant)},`);
-  const columns = [`    columns: (found, { verifiedEmail }) => ({`, ...values, '    }),'];
+  const helpers = values.some((value) => value.includes('verifiedEmail')) ? ', { verifiedEmail }' : '';
+  const columns = [`    columns: (found${helpers}) => ({`, ...values, '    }),'];
   const lines = [
     ...(isTenant ? ["    kind: 'tenant',"] : []),
     `    id: '${id}',`,

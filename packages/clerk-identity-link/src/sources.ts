@@ -43,16 +43,11 @@ export function findUnlinked(ts: TypeScript, application: string): string[] {
   const typeAt = (node: Node | undefined, ...names: readonly string[]) =>
     node && typeIn(checker, checker.getTypeAtLocation(node), ...names);
   const textIn = (type: Type | undefined) => (type?.isStringLiteral() ? type.value : undefined);
-  /** Returns the object, the name and the declaration of a member such as `prisma.user`, or the original name of a function. */
-  function memberOf(node: Node): { owner?: Node; name: string; declaration?: Declaration | undefined } {
-    if (ts.isPropertyAccessExpression(node) || ts.isElementAccessExpression(node)) {
-      const { expression: owner } = node;
-      const key = ts.isPropertyAccessExpression(node)
-        ? node.name.text
-        : textIn(typeAt(node.argumentExpression));
-      const member = typeAt(owner)?.getProperty(key ?? '');
-      return { owner, name: key ?? '', declaration: member?.declarations?.[0] };
-    }
+  /** Returns the object and the name of a member such as `prisma.user`, or the original name of a function. */
+  function memberOf(node: Node): { owner?: Node; name: string } {
+    if (ts.isPropertyAccessExpression(node)) return { owner: node.expression, name: node.name.text };
+    if (ts.isElementAccessExpression(node))
+      return { owner: node.expression, name: textIn(typeAt(node.argumentExpression)) ?? '' };
     const symbol = checker.getSymbolAtLocation(node);
     const isAlias = symbol && symbol.flags & ts.SymbolFlags.Alias;
     return { name: (isAlias ? checker.getAliasedSymbol(symbol) : symbol)?.name ?? '' };
@@ -112,6 +107,7 @@ export function findUnlinked(ts: TypeScript, application: string): string[] {
 
   function judge(call: CallExpression, { name, clerkId, column, isClaiming, register }: Table): void {
     const { owner, name: method } = memberOf(call.expression);
+    if (![INSERTS, UPDATES, READS, LISTS].some((names) => names.test(method))) return;
     const [first, second] = call.arguments;
     const isPrisma = columnIn(typeAt(owner), clerkId) === column;
     const isOfTable = isPrisma || columnIn(typeAt(first), clerkId) === column;
@@ -119,6 +115,11 @@ export function findUnlinked(ts: TypeScript, application: string): string[] {
     const next = call.parent.parent;
     const values = ts.isCallExpression(next) ? typeAt(next.arguments[0]) : undefined;
     const data = isPrisma ? typeAt(first, method === 'upsert' ? 'create' : 'data') : values;
+    function isColumn(node: Node | undefined): boolean {
+      const { owner: row, name: key } = node ? memberOf(node) : { name: '' };
+      return typeAt(row)?.getProperty(key)?.declarations?.[0] === column && typeAt(node, '_') !== undefined;
+    }
+    const isRead = isPrisma ? filters(typeAt(first, 'where'), clerkId) : isColumn(first) || isColumn(second);
     if (isOfTable && INSERTS.test(method)) {
       if (sets(data, clerkId, false))
         report('FAILURE', call, `inserts into ${name}. Call ${register}(), and make it an update.`);
@@ -127,22 +128,9 @@ export function findUnlinked(ts: TypeScript, application: string): string[] {
     } else if (isOfTable && UPDATES.test(method)) {
       if (sets(data, clerkId, true))
         report('WARNING', call, `sets ${clerkId}. For a new user, the option claim does it, once.`);
-    } else if (READS.test(method) || LISTS.test(method)) {
-      const isColumn = (node: Node | undefined) =>
-        node && typeAt(node, '_') && memberOf(node).declaration === column;
-      const isRead = isPrisma
-        ? filters(typeAt(first, 'where'), clerkId)
-        : isColumn(first) || isColumn(second);
-      if (!isRead || isGuarded(call) || isOfChange(call)) return;
-      if (LISTS.test(method))
-        report('WARNING', call, `lists by ${clerkId}, without users before their first request.`);
-      else
-        report(
-          'FAILURE',
-          call,
-          `reads by ${clerkId}, before the first request in vain. Use getUser() or ${register}().`,
-        );
-    }
+    } else if (!isRead || isGuarded(call) || isOfChange(call)) return;
+    else if (LISTS.test(method)) report('WARNING', call, `lists by ${clerkId}. New users have no row yet.`);
+    else report('FAILURE', call, `reads by ${clerkId}. A new user has no row yet: call ${register}().`);
   }
 
   const calls: CallExpression[] = [];
@@ -150,8 +138,6 @@ export function findUnlinked(ts: TypeScript, application: string): string[] {
     some(file, (node) => ts.isCallExpression(node) && calls.push(node) < 0);
   for (const call of calls) collect(call);
   for (const call of calls) for (const table of tables) judge(call, table);
-  const isEmpty = tables.length + findings.length === 0;
-  return isEmpty
-    ? ['FAILURE   No call of prismaTable or drizzleTable. Run clerk-identity-link init.']
-    : findings;
+  if (tables.length + findings.length > 0) return findings;
+  return ['FAILURE   No call of prismaTable or drizzleTable. Run clerk-identity-link init.'];
 }

@@ -92,6 +92,7 @@ const FORMS: readonly (readonly ['FAILURE' | 'WARNING' | 'nothing', string])[] =
   ['nothing', '(row: typeof m.$inferSelect, log: { insert(row: object): void }) => log.insert(row);'],
   ['nothing', 'prisma.user.update({ where: { clerkId }, data: { clerkId: null } });'],
   ['nothing', '(data: Prisma.UserUpdateInput) => prisma.user.update({ where: { clerkId }, data });'],
+  ['nothing', '(where: Prisma.UserWhereInput) => prisma.user.findMany({ where });'],
   [
     'nothing',
     'db.update(m).set({ email }).where(same(m.clerkId, clerkId)); db.delete(m).where(same(m.clerkId, clerkId));',
