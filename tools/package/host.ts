@@ -1,4 +1,5 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import type { Emulator } from 'clerk-emulator';
 import { Client } from 'pg';
@@ -107,22 +108,40 @@ export interface RunningHost {
   stop(): Promise<void>;
 }
 
+const own = JSON.parse(readFileSync('package.json', 'utf8')).dependencies;
+/** Dependencies with the versions of this checkout. pnpm lets a package import nothing else. */
+const pick = (...names: readonly string[]) => Object.fromEntries(names.map((name) => [name, own[name]]));
+const OF_WEB = ['next', 'react', 'react-dom', '@clerk/nextjs', 'zod', 'tsx', '@types/node', '@types/react'];
+const OF_DATABASE = ['prisma', '@prisma/client', '@prisma/adapter-pg', 'tsx'];
+
 const COMMIT =
   'git init -q && git add -A && git -c user.name=test -c user.email=test@localhost commit -qm test';
-const INSTALL = 'npm install --legacy-peer-deps --ignore-scripts --prefer-offline --no-audit --no-fund';
+const NPM = 'npm install --legacy-peer-deps --ignore-scripts --prefer-offline --no-audit --no-fund';
+const PNPM =
+  'npx --yes pnpm@10.34.9 add --ignore-scripts --prefer-offline --filter web --filter @repo/database';
 
 /** Writes the files of a host, installs the package as docs/existing-app.md says, and upgrades it from an older version. */
 async function install(root: string, host: Host, env: NodeJS.ProcessEnv): Promise<void> {
   const { application, source, dependencies, files } = host;
   const isMonorepo = application !== '.';
-  const manifest = { private: true, dependencies };
+  const typescript = { typescript: '5.9.3' };
+  const web = { ...pick(...OF_WEB), ...typescript, '@repo/database': 'workspace:*' };
+  const database = { ...pick(...OF_DATABASE), ...typescript, 'server-only': '0.0.1' };
   write(root, {
-    'package.json': json(isMonorepo ? { private: true, workspaces: ['apps/*', 'packages/*'] } : manifest),
+    'package.json': json({ private: true, ...(!isMonorepo && { dependencies }) }),
+    ...(isMonorepo && {
+      'pnpm-workspace.yaml': 'packages: [apps/*, packages/*]\n',
+      'apps/web/package.json': json({ name: 'web', private: true, dependencies: web }),
+      'packages/database/package.json': json({
+        name: '@repo/database',
+        main: 'index.ts',
+        dependencies: database,
+      }),
+    }),
     '.gitignore': 'node_modules\n.next\ngenerated\nnext-env.d.ts\n',
     ...files,
   });
   write(path.join(root, application), {
-    ...(isMonorepo && { 'package.json': json({ name: 'web', ...manifest }) }),
     'tsconfig.json': json({
       compilerOptions: {
         target: 'ES2017',
@@ -147,24 +166,30 @@ const root = path.resolve('${path.relative(path.join(root, application), path.jo
 export default { transpilePackages: ['@repo/database'], turbopack: { root }, outputFileTracingRoot: root };
 `,
   });
+  // Next.js 15 has no proxy.ts.
   for (const [file, text] of Object.entries(FILES))
-    write(path.join(root, application, source), { [file]: text });
-  const workspaces = isMonorepo ? '-w web -w @repo/database' : '';
-  await run(`${INSTALL} ${workspaces} ../../older.tgz`, root, env);
+    write(path.join(root, application, source), {
+      [dependencies['next'] ? file.replace('proxy', 'middleware') : file]: text,
+    });
+  const add = `${isMonorepo ? PNPM : NPM} ${path.resolve(root, '../..')}`;
+  await run(`${add}/older.tgz`, root, env);
   if (!host.name.startsWith('Drizzle')) await run('prisma generate', path.join(root, host.database), env);
   await run(COMMIT, root, env);
-  await run(`${INSTALL} ${workspaces} ../../clerk-identity-link.tgz`, root, env);
+  await run(`${add}/clerk-identity-link.tgz`, root, env);
   const changed = await run('git status --porcelain', root, env);
-  const others = changed.split('\n').filter((line) => line !== '' && !/package(?:-lock)?\.json$/.test(line));
+  const others = changed
+    .split('\n')
+    .filter((line) => line !== '' && !/(?:package|package-lock)\.json$|pnpm-lock\.yaml$/.test(line));
   if (others.length > 0) throw new Error(`The upgrade changed files of the host:\n${others.join('\n')}`);
   // Applications have TypeScript 5, with which `next build` checks their types. The `tsc` of this checkout is faster.
-  const typescript = path.resolve('packages/clerk-identity-link/node_modules/typescript');
-  symlinkSync(typescript, path.join(root, 'node_modules/typescript'));
+  const compiler = path.resolve('packages/clerk-identity-link/node_modules/typescript');
+  if (!isMonorepo) symlinkSync(compiler, path.join(root, 'node_modules/typescript'));
 }
 
 /** Creates a host below a folder with the packages of this checkout, and starts it. */
 export async function startHost(checkout: string, host: Host): Promise<RunningHost> {
-  const root = path.join(checkout, 'hosts', host.name.replaceAll(' ', '-'));
+  const folderOf = host.application === '.' ? 'npm' : 'pnpm';
+  const root = path.join(checkout, folderOf, host.name.replaceAll(/\W+/g, '-'));
   const folder = path.join(root, host.application);
   const idp = await startProvider({ retryScale: 0.001 });
   const { url: databaseUrl, drop } = await createTestDatabase({
@@ -174,7 +199,9 @@ export async function startHost(checkout: string, host: Host): Promise<RunningHo
   const database = new Client(databaseUrl);
   await database.connect();
   await database.query(tablesOf(host));
-  const bins = [path.join(root, 'node_modules/.bin'), path.join(checkout, 'node_modules/.bin')];
+  const bins = [folder, path.join(root, host.database), path.join(checkout, 'npm')].map((each) =>
+    path.join(each, 'node_modules/.bin'),
+  );
   const env = {
     ...process.env,
     PATH: [...bins, process.env['PATH']].join(path.delimiter),
@@ -195,7 +222,7 @@ export async function startHost(checkout: string, host: Host): Promise<RunningHo
   const port = await freePort();
   const url = `http://localhost:${port}`;
   if (host.isBuilt) await run('next build', folder, env);
-  const next = path.join(checkout, 'node_modules/next/dist/bin/next');
+  const next = createRequire(path.join(folder, 'package.json')).resolve('next/dist/bin/next');
   const args = [next, host.isBuilt ? 'start' : 'dev', '-H', 'localhost', '-p', String(port)];
   const server = startProcess(process.execPath, args, { cwd: folder, env, group: true });
   await server.ready(() => responds(`${url}/api/trpc`), 120_000);

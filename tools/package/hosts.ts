@@ -165,8 +165,14 @@ export const HOSTS: readonly Host[] = [
   },
   {
     ...OF_ALL,
-    name: 'Prisma 6',
-    dependencies: { '@prisma/adapter-pg': PRISMA_6, '@prisma/client': PRISMA_6, prisma: PRISMA_6 },
+    name: 'Prisma 6, Next.js 15 and Clerk 6',
+    dependencies: {
+      '@clerk/nextjs': '6.39.8',
+      '@prisma/adapter-pg': PRISMA_6,
+      '@prisma/client': PRISMA_6,
+      next: '15.5.29',
+      prisma: PRISMA_6,
+    },
     files: {
       'prisma/schema.prisma': `generator client {
   provider   = "prisma-client-js"
@@ -220,12 +226,11 @@ import { db, organizations, trials, users } from './db';`,
   },
   {
     ...OF_ALL,
-    name: 'a monorepo',
+    name: 'a monorepo of pnpm',
     application: 'apps/web',
     database: 'packages/database',
     files: {
       ...prisma7('packages/database/', 'index.ts'),
-      'packages/database/package.json': '{ "name": "@repo/database", "main": "index.ts" }\n',
       'packages/database/identity.ts': `import { identityLink } from 'clerk-identity-link';
 import { prismaTable } from 'clerk-identity-link/prisma';
 import { prisma } from './index';

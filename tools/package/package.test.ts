@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { cpSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -12,8 +12,9 @@ import { HOSTS } from './hosts';
 
 // The tarballs of the package and of an older version, and the packages of this checkout, which the hosts use.
 const checkout = temporaryFolder();
-linkFiles('node_modules', path.join(checkout, 'node_modules'));
-rmSync(path.join(checkout, 'node_modules/clerk-identity-link'));
+mkdirSync(path.join(checkout, 'npm'));
+linkFiles('node_modules', path.join(checkout, 'npm/node_modules'));
+rmSync(path.join(checkout, 'npm/node_modules/clerk-identity-link'));
 await run('npm run build -w clerk-identity-link', '.', process.env);
 const dist = path.join(checkout, 'dist');
 cpSync('packages/clerk-identity-link/dist', dist, { recursive: true });
@@ -34,6 +35,23 @@ test('The release script checks the package and publishes it, up to the upload',
   expect(output).toMatch(/\+ clerk-identity-link@\d/);
 });
 
+const Registration = z.object({ userId: z.string(), created: z.boolean() });
+const WORKER = `
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { pgTable, serial, text } from 'drizzle-orm/pg-core';
+import { identityLink } from 'clerk-identity-link';
+import { drizzleTable } from 'clerk-identity-link/drizzle';
+const table = pgTable('User', { id: serial().primaryKey(), email: text(), clerkId: text() });
+const db = drizzle(process.env.DATABASE_URL);
+const columns = (user, { verifiedEmail = 'worker@example.com' }) => ({ email: verifiedEmail });
+const users = drizzleTable(() => db, table, { id: 'id', clerkId: 'clerkId', columns, claim: 'email' });
+const emailAddresses = [{ id: 'idn', emailAddress: 'guest@example.com', verification: { status: 'unverified' } }];
+const clerk = { users: { getUser: async (id) => ({ id, emailAddresses, primaryEmailAddressId: 'idn' }) } };
+const { register } = identityLink({ users }, { clerk });
+console.log(JSON.stringify(await Promise.all(Array.from({ length: 10 }, () => register('user_worker')))));
+process.exit();
+`.replaceAll('\n', ' ');
+
 describe.each(HOSTS)('The package in a host with $name', (definition) => {
   let host: RunningHost;
   beforeAll(async () => {
@@ -52,12 +70,12 @@ describe.each(HOSTS)('The package in a host with $name', (definition) => {
     send(`${host.url}/api/clerk`, { method: 'POST', headers, body });
   const idsIn = (responses: readonly { readonly body: unknown }[]) =>
     new Set(responses.map(({ body }) => z.object({ userId: z.string() }).parse(body).userId));
-  /** Waits until a statement of the application waits for the transaction of `database`. */
+  /** Waits until two statements of the application wait for the transaction of `database`. */
   async function waitForLocks(): Promise<void> {
     const waiting =
       'SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))';
     const overlaps = await waitUntil(
-      async () => (await host.database.query(waiting)).rows.length > 0,
+      async () => (await host.database.query(waiting)).rows.length > 1,
       20_000,
     );
     expect(overlaps, 'The statements did not overlap.').toBe(true);
@@ -128,6 +146,25 @@ describe.each(HOSTS)('The package in a host with $name', (definition) => {
     await Promise.all(deliveries);
     expect(idsIn(await Promise.all(responses))).toEqual(new Set(guest));
     expect(await select(TRIALS, [id])).toEqual(guest);
+  });
+
+  test('The case of letters does not matter, the exact spelling comes first, and `_` is not a wildcard', async () => {
+    const [{ id, email }, other] = [createUser(`a_${randomUUID()}@example.com`), createUser()];
+    await insertGuest(email.replace('a_', 'ab'));
+    await insertGuest(email.toUpperCase());
+    const exact = await insertGuest(email);
+    const upper = await insertGuest(other.email.toUpperCase());
+    expect(idsIn([await meAs(id)])).toEqual(new Set(exact));
+    expect(idsIn([await meAs(other.id)])).toEqual(new Set(upper));
+    expect(await select(LINKED, [id])).toEqual(exact);
+  });
+
+  test('If another user has the address of a new one, the request gets a 500, and the log names the column', async () => {
+    const { id, email } = createUser();
+    await select(GUEST, [email, `user_${randomUUID()}`]);
+    expect((await meAs(id)).status).toBe(500);
+    expect(await select(LINKED, [id])).toEqual([]);
+    expect(host.log()).toMatch(/row of a new user cannot be inserted[\s\S]*email/);
   });
 
   test('The cookies of another site are not a credential. Where the middleware does not run, the log names it', async () => {
@@ -203,18 +240,30 @@ describe.each(HOSTS)('The package in a host with $name', (definition) => {
     const past = await host.run(`! ${doctor}`);
     await host.database.query('ALTER TABLE "User" ADD UNIQUE ("clerkId")');
     rmSync(path.join(host.folder, file));
-    expect(past).toMatch(/^FAILURE +a registration of users: .*unique/m);
+    expect(past).toMatch(/^FAILURE +twenty registrations of users at once: .*unique/m);
     expect(Array.from(past.matchAll(/past\.ts:(\d+)/g), ([, line]) => line)).toEqual(['2', '3', '5']);
   });
 
-  test.runIf(definition.name !== 'Drizzle')(
-    'The command init names the model with a column for the id of Clerk, and overwrites nothing',
+  test.runIf(definition.name === 'Drizzle')(
+    'Workers without Next.js register a user once, and an address that is not verified takes over no row',
     async () => {
-      const file = path.join(host.root, definition.tables);
-      expect(await host.run('clerk-identity-link init')).toContain(`Not overwritten: ${file}`);
-      rmSync(file);
-      expect(await host.run('clerk-identity-link init')).toContain(`Wrote ${file}`);
-      await host.run('tsc --noEmit');
+      const [guest] = await insertGuest('guest@example.com');
+      const worker = `node --input-type=module --eval ${JSON.stringify(WORKER)}`;
+      const outputs = await Promise.all([host.run(worker), host.run(worker)]);
+      const registered = outputs.flatMap((output) => z.array(Registration).parse(JSON.parse(output)));
+      expect(registered.filter(({ created }) => created)).toHaveLength(1);
+      expect(new Set(registered.map(({ userId }) => userId))).toEqual(
+        new Set(await select(LINKED, ['user_worker'])),
+      );
+      expect(registered[0]?.userId).not.toBe(guest);
     },
   );
+
+  test('The command init links the model with a column for the id of Clerk, and overwrites nothing', async () => {
+    const file = path.join(host.folder, `${definition.source}lib/identity.ts`);
+    expect(await host.run('clerk-identity-link init')).toContain(`Not overwritten: ${file}`);
+    rmSync(file);
+    expect(await host.run('clerk-identity-link init')).toContain(`Wrote ${file}`);
+    await host.run('tsc --noEmit');
+  });
 });
