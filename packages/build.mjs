@@ -67,6 +67,11 @@ export async function buildPackage({ names, others, files, types = '.', conditio
         },
       ]),
     ),
+    // For `moduleResolution: node10`, which does not read `exports`.
+    types: `./${path.join(types, 'index')}.d.ts`,
+    typesVersions: {
+      '*': Object.fromEntries(names.map((name) => [name, [path.join(types, `${name}.d.ts`)]])),
+    },
     bin: 'cli.js',
   };
   writeFileSync('dist/package.json', `${JSON.stringify(published, undefined, 2)}\n`);
