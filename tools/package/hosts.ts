@@ -125,6 +125,7 @@ export const invite = (email: string) => prisma.user.create({ data: { email } })
 // identity-link: The import runs once.
 export const imported = (clerkId: string) => prisma.user.create({ data: { email: '', clerkId } });
 export const own = guard(async (_request, { identityProviderUserId: clerkId }) => Response.json(await prisma.user.findUnique({ where: { clerkId } })));
+import { guard } from './identity';
 `;
 const DRIZZLE_CODE = `const url = 'https://example.com'; // an insert after a URL on the same line
 const home = 'https://example.com'; export const made = (clerkId: string) => db.insert(users).values({ email: home, clerkId });
@@ -135,6 +136,9 @@ export const invite = (email: string) => db.insert(users).values({ email });
 // identity-link: The import runs once.
 export const imported = (clerkId: string) => db.insert(users).values({ email: '', clerkId });
 export const own = guard(async (_request, { identityProviderUserId: id }) => Response.json(await db.select().from(users).where(eq(users.clerkId, id))));
+import { eq } from 'drizzle-orm';
+import { db, users } from './db';
+import { guard } from './identity';
 `;
 
 const PRISMA_6 = '6.19.3';
@@ -148,7 +152,7 @@ const OF_ALL = {
   tables: 'lib/identity.ts',
   wrong: [...WRONG, ["'organization'", "'organisation'"]],
   unlinked: null,
-  unlinkedCode: PRISMA_CODE,
+  unlinkedCode: `${PRISMA_CODE}import { prisma } from './prisma';`,
 } as const;
 
 export const HOSTS: readonly Host[] = [
@@ -240,5 +244,6 @@ export const identity = identityLink(${PRISMA_TABLES});
       'apps/web/lib/identity.ts': nextLink(`import { identity } from '@repo/database/identity';`, 'identity'),
     },
     tables: 'packages/database/identity.ts',
+    unlinkedCode: `${PRISMA_CODE}import { prisma } from '@repo/database';`,
   },
 ];

@@ -2,16 +2,6 @@ import path from 'node:path';
 import type { CallExpression, Declaration, Node, Type } from 'typescript';
 import { createProgram, modelOf, rootOf, sourcesOf, type TypeScript, typeIn } from './project';
 
-/** A call of `prismaTable` or `drizzleTable`. */
-interface Table {
-  readonly name: string;
-  readonly clerkId: string;
-  /** The column in the schema. The types of all uses of the table lead to it, whatever their names are. */
-  readonly column: Declaration;
-  readonly isClaiming: boolean;
-  readonly register: 'register' | 'registerTenant';
-}
-
 const TABLES = /^(?:prisma|drizzle)Table$/;
 const LINKS = /^(?:nextLink|identityLink)$/;
 const INSERTS = /^(?:create|createMany|createManyAndReturn|upsert|insert)$/;
@@ -27,7 +17,6 @@ export function findUnlinked(ts: TypeScript, application: string): string[] {
   const files = sourcesOf(ts, application);
   const program = createProgram(ts, application, files);
   const checker = program.getTypeChecker();
-  const tables: Table[] = [];
   /** The functions that `nextLink` and `identityLink` return, such as `guard` and `register`. */
   const lookups = new Set<Node | undefined>();
   const findings: string[] = [];
@@ -86,24 +75,20 @@ export function findUnlinked(ts: TypeScript, application: string): string[] {
     parent &&
     ((ts.isCallExpression(parent) && CHANGE.test(parent.expression.getText())) || isOfChange(parent));
 
-  function collect(call: CallExpression): void {
-    const { name } = memberOf(call.expression);
-    const [client, model, options] = call.arguments;
-    if (LINKS.test(name))
-      for (const property of typeAt(call)?.getProperties() ?? [])
-        for (const { declaration } of checker.getTypeOfSymbol(property).getCallSignatures())
-          if (property.name !== 'webhook') lookups.add(declaration);
-    if (!TABLES.test(name)) return;
+  /** Reads a call of `prismaTable` or `drizzleTable`. The types of all uses of the table lead to its `column` in the schema. */
+  function tableOf({ arguments: [client, model, options] }: CallExpression) {
     const delegate = textIn(typeAt(model));
     const models = typeAt(client)?.getCallSignatures()[0]?.getReturnType();
     const clerkId = textIn(typeAt(options, 'clerkId')) ?? '';
-    const column = columnIn(delegate ? typeIn(checker, models, delegate) : typeAt(model), clerkId);
-    const register = typeAt(options, 'kind') ? 'registerTenant' : 'register';
-    const isClaiming = typeAt(options, 'claim') !== undefined;
-    if (column)
-      tables.push({ name: delegate ?? model?.getText() ?? '', clerkId, column, isClaiming, register });
-    else report('FAILURE', call, 'types are missing. Run prisma generate, and write clerkId as a literal.');
+    return {
+      name: delegate ?? model?.getText(),
+      clerkId,
+      column: columnIn(delegate ? typeIn(checker, models, delegate) : typeAt(model), clerkId),
+      isClaiming: typeAt(options, 'claim') !== undefined,
+      register: typeAt(options, 'kind') ? 'registerTenant' : 'register',
+    };
   }
+  type Table = ReturnType<typeof tableOf>;
 
   function judge(call: CallExpression, { name, clerkId, column, isClaiming, register }: Table): void {
     const { owner, name: method } = memberOf(call.expression);
@@ -136,8 +121,20 @@ export function findUnlinked(ts: TypeScript, application: string): string[] {
   const calls: CallExpression[] = [];
   for (const file of files.flatMap((name) => program.getSourceFile(name) ?? []))
     some(file, (node) => ts.isCallExpression(node) && calls.push(node) < 0);
-  for (const call of calls) collect(call);
-  for (const call of calls) for (const table of tables) judge(call, table);
-  if (tables.length + findings.length > 0) return findings;
+  const callsOf = (names: RegExp) => calls.filter(({ expression }) => names.test(memberOf(expression).name));
+  for (const link of callsOf(LINKS))
+    for (const property of typeAt(link)?.getProperties() ?? [])
+      for (const { declaration } of checker.getTypeOfSymbol(property).getCallSignatures())
+        if (property.name !== 'webhook') lookups.add(declaration);
+  const tables = callsOf(TABLES);
+  for (const table of tables.map((call) => ({ call, ...tableOf(call) })))
+    if (table.column) for (const call of calls) judge(call, table);
+    else
+      report(
+        'FAILURE',
+        table.call,
+        'types are missing. Run prisma generate, and write clerkId as a literal.',
+      );
+  if (tables.length > 0) return findings;
   return ['FAILURE   No call of prismaTable or drizzleTable. Run clerk-identity-link init.'];
 }
