@@ -14,7 +14,7 @@ const USAGE = `Usage: clerk-identity-link init
 const FILES = ['lib/identity.ts', 'src/lib/identity.ts', 'identity.ts', 'src/identity.ts'];
 
 const NOT_SEEN =
-  'raw SQL, nested writes, values of type any, methods in variables, tests, scripts, seeds, other repositories';
+  'raw SQL, nested writes, type any, methods in variables, tests, scripts, seeds, other repositories';
 
 /** Lists what goes past the link in the sources. Returns false if something is left to do. */
 function checkSources(application: string): boolean {

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { SourceFile, Type, TypeChecker } from 'typescript';
-import { createProgram, modelOf, rootOf, sourcesOf, type TypeScript, textOf, typeIn } from './project';
+import { modelOf, readSources, rootOf, type TypeScript, textOf, typeIn } from './project';
 
 /** Returns the values that a module declares and exports. */
 function exportsOf(ts: TypeScript, checker: TypeChecker, source: SourceFile) {
@@ -70,26 +70,19 @@ const NAMES = 'guard, guardTenant, guardAction, getUser, requireUser, getTenant,
 
 /** Writes the module that configures the link, and prints what the types of the application reject in it. */
 export function init(ts: TypeScript, application: string): void {
-  const files = sourcesOf(ts, application);
-  const program = createProgram(ts, application, files);
-  const checker = program.getTypeChecker();
-  const sources = files.flatMap((file) => program.getSourceFile(file) ?? []);
+  const { checker, sources } = readSources(ts, application);
   const exported = sources.flatMap((source) => exportsOf(ts, checker, source));
   const having = (property: string) => exported.filter(({ type }) => type.getProperty(property));
   const [prisma] = having('$transaction');
   const database = prisma ?? having('$with')[0];
-  if (!database)
-    throw new Error(
-      'No module exports a Prisma client or a Drizzle database. With Prisma, run prisma generate first.',
-    );
+  if (!database) throw new Error('No module exports a generated Prisma client or a Drizzle database.');
   const delegates = database.type.getProperties().map((property) => ({
     ...database,
     name: property.name,
     type: checker.getTypeOfSymbol(property),
   }));
-  const links = (prisma ? delegates : having('$inferInsert')).flatMap(
-    (each) => linkOf(ts, checker, each) ?? [],
-  );
+  const models = prisma ? delegates : having('$inferInsert');
+  const links = models.flatMap((model) => linkOf(ts, checker, model) ?? []);
   const chosen = [false, true].flatMap((isTenant) => {
     const those = links.filter((link) => link.isTenant === isTenant);
     return those.find(({ isNamed }) => isNamed) ?? those[0] ?? [];
@@ -97,9 +90,7 @@ export function init(ts: TypeScript, application: string): void {
   for (const { model, clerkId } of links.filter((link) => !chosen.includes(link)))
     console.log(`Not linked: ${model}, which has ${clerkId} too.`);
   if (chosen[0]?.isTenant !== false)
-    throw new Error(
-      "No model of users has a unique column for Clerk's id. Add one, or a table: see README.md.",
-    );
+    throw new Error("No model of users has a unique column for Clerk's id. See README.md.");
 
   const folder = existsSync(path.join(application, 'src')) ? 'src/lib' : 'lib';
   const file = path.join(application, folder, 'identity.ts');
@@ -132,9 +123,10 @@ export function init(ts: TypeScript, application: string): void {
   mkdirSync(path.dirname(file), { recursive: true });
   writeFileSync(file, `${lines.join('\n')}\n`);
   console.log(`Wrote ${file}`);
-  const written = createProgram(ts, application, [file]);
-  const source = written.getSourceFile(file);
-  for (const { start = 0, messageText } of written.getSemanticDiagnostics(source)) {
+  const written = readSources(ts, application, file);
+  for (const { file: source, start = 0, messageText } of written.program.getSemanticDiagnostics(
+    ...written.sources,
+  )) {
     const line = (source?.getLineAndCharacterOfPosition(start).line ?? 0) + 1;
     console.log(`Correct ${file}:${line}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`);
   }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import type { Program, Type, TypeChecker } from 'typescript';
+import type { Type, TypeChecker } from 'typescript';
 
 export type TypeScript = typeof import('typescript');
 
@@ -30,25 +30,23 @@ export function loadTypeScript(application: string): TypeScript {
   );
 }
 
-const SKIPPED = ['dist', 'build', 'coverage', 'generated', 'test', 'tests', '__tests__', 'e2e', 'scripts'];
+const SKIPPED = 'dist build coverage generated test tests __tests__ e2e scripts'.split(' ');
 /** Tests, stories, seeds and declarations, which are not a part of the running application. */
 const OTHER = /[./](?:test|spec|stories|d|seed)\.\w+$/;
 
-/** Returns the sources of an application and of the other workspaces, without folders that it may not read. */
-export function sourcesOf(ts: TypeScript, application: string): string[] {
-  const skipped = SKIPPED.map((name) => `**/${name}`);
+/** Reads the sources of an application and of the other workspaces, without folders that it may not read. Or reads one file. */
+export function readSources(ts: TypeScript, application: string, only?: string) {
   const extensions = ['.ts', '.tsx', '.mts', '.js', '.jsx', '.mjs'];
   // This pattern leaves out node_modules and folders whose names begin with a dot.
-  const files = ts.sys.readDirectory(rootOf(application), extensions, skipped, ['**/*']);
-  return files.filter((file) => !OTHER.test(file));
-}
-
-/** Reads files with the tsconfig.json of an application. */
-export function createProgram(ts: TypeScript, application: string, files: readonly string[]): Program {
+  const skipped = SKIPPED.map((name) => `**/${name}`);
+  const all = ts.sys.readDirectory(rootOf(application), extensions, skipped, ['**/*']);
+  const files = only ? [only] : all.filter((file) => !OTHER.test(file));
   const host = { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => undefined };
   const config = path.resolve(application, 'tsconfig.json');
   const options = ts.getParsedCommandLineOfConfigFile(config, {}, host)?.options;
-  return ts.createProgram(files, { ...options, allowJs: true, noEmit: true, skipLibCheck: true });
+  const program = ts.createProgram(files, { ...options, allowJs: true, noEmit: true, skipLibCheck: true });
+  const sources = files.flatMap((file) => program.getSourceFile(file) ?? []);
+  return { program, checker: program.getTypeChecker(), sources };
 }
 
 /** Returns the type at the end of a path of properties. */

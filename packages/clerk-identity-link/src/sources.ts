@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { CallExpression, Declaration, Node, Type } from 'typescript';
-import { createProgram, modelOf, rootOf, sourcesOf, type TypeScript, typeIn } from './project';
+import { modelOf, readSources, rootOf, type TypeScript, typeIn } from './project';
 
 const TABLES = /^(?:prisma|drizzle)Table$/;
 const LINKS = /^(?:nextLink|identityLink)$/;
@@ -14,9 +14,7 @@ const ACCEPTED = /^\s*\{?\/[/*] identity-link: \S/;
 
 /** Returns what in the sources of an application goes past the link, with its place. It follows types, not names. */
 export function findUnlinked(ts: TypeScript, application: string): string[] {
-  const files = sourcesOf(ts, application);
-  const program = createProgram(ts, application, files);
-  const checker = program.getTypeChecker();
+  const { checker, sources } = readSources(ts, application);
   /** The functions that `nextLink` and `identityLink` return, such as `guard` and `register`. */
   const lookups = new Set<Node | undefined>();
   const findings: string[] = [];
@@ -119,8 +117,7 @@ export function findUnlinked(ts: TypeScript, application: string): string[] {
   }
 
   const calls: CallExpression[] = [];
-  for (const file of files.flatMap((name) => program.getSourceFile(name) ?? []))
-    some(file, (node) => ts.isCallExpression(node) && calls.push(node) < 0);
+  for (const source of sources) some(source, (node) => ts.isCallExpression(node) && calls.push(node) < 0);
   const callsOf = (names: RegExp) => calls.filter(({ expression }) => names.test(memberOf(expression).name));
   for (const link of callsOf(LINKS))
     for (const property of typeAt(link)?.getProperties() ?? [])
