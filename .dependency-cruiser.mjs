@@ -5,7 +5,7 @@
 const only = (name, packages, importers) => ({
   name,
   severity: 'error',
-  from: { path: '^(app|lib|events|commands|middleware|instrumentation)', pathNot: importers },
+  from: { path: '^(app|lib|events|providers|commands|middleware|instrumentation)', pathNot: importers },
   to: { path: packages.map((each) => `node_modules/${each}(/|$)`) },
 });
 
@@ -38,14 +38,14 @@ export default {
     {
       name: 'production-does-not-import-development-code',
       severity: 'error',
-      from: { path: '^(app|lib|events|prisma|commands|middleware|instrumentation|server)' },
+      from: { path: '^(app|lib|events|providers|prisma|commands|middleware|instrumentation|server)' },
       to: { path: '^(dev|packages|tests|bench|tools)/' },
     },
     {
       name: 'lib-does-not-import-app',
       severity: 'error',
       from: { path: '^lib/' },
-      to: { path: '^(app|events|commands|middleware|instrumentation)' },
+      to: { path: '^(app|events|providers|commands|middleware|instrumentation)' },
     },
     {
       name: 'local-stack-imports-only-what-it-shares',
@@ -168,7 +168,7 @@ export default {
       name: 'only-lib-storage-imports-the-generated-client',
       severity: 'error',
       from: {
-        path: '^(app|lib|events|commands|middleware|instrumentation)',
+        path: '^(app|lib|events|providers|commands|middleware|instrumentation)',
         pathNot: ['^lib/storage/', '^lib/generated/'],
       },
       to: { path: '^lib/generated/' },

@@ -10,6 +10,10 @@ import { isApi, rejectedStatus } from '#lib/http/address';
 import { nextForDocument } from '#lib/http/content-security-policy';
 import { type RejectionStatus, rejection } from '#lib/http/rejection';
 import { rejectedActionStatus } from '#lib/next/server-action';
+import { createAskProviders } from '#lib/providers';
+import { providers } from '#providers';
+
+const askProviders = createAskProviders(providers);
 
 /** Returns true if the service proxies the provider's Frontend API. Only the local stack (`npm run dev`) does so. */
 const isProxy = () => environment().CLERK_FAPI_URL !== undefined;
@@ -30,6 +34,7 @@ const authenticate = authenticator(
       return authorizedParties ? { ...options(), authorizedParties } : options();
     },
   ),
+  askProviders,
 );
 
 /** Verifies the session of a page, which accepts a token without an origin, but not a token for a foreign origin. */
@@ -77,7 +82,7 @@ const handle: NextMiddleware = async (request, event) => {
   if (isProxy() && nextUrl.pathname.startsWith('/__clerk/')) return pages(request, event);
   const rejectedAction = await rejectedActionStatus(request);
   if (rejectedAction) return respond(request, rejectedAction);
-  return (await pageResponse(pages, request, event)) ?? respond(request, 503);
+  return (await pageResponse(pages, request, event, askProviders)) ?? respond(request, 503);
 };
 
 /**

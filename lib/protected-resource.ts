@@ -1,7 +1,7 @@
 import type { NextRequest } from 'next/server';
 import { environment } from './base/env';
 import { issuer } from './clerk/access-token';
-import { extractCredential } from './clerk/credential';
+import { extractCredential, otherCredential } from './clerk/credential';
 import { HttpError } from './core/error';
 import type { GuardedHandler } from './core/guard';
 import type { AuthenticatedContext } from './core/link';
@@ -117,7 +117,9 @@ export function protectedResource(
   async function contextOf(verdict: Verdict, headers: Headers): Promise<ResourceContext> {
     // As for a POST, because cookies of another page do not count here in any request.
     const credential = extractCredential('POST', headers, []);
-    const judged = credential === 'foreign-cookie' ? { reason: credential } : judge(verdict);
+    const isOfOther = credential === 'no-credential' && verdict.provider !== undefined;
+    const isForeign = credential === 'foreign-cookie' || (isOfOther && !otherCredential('POST', headers, []));
+    const judged = isForeign ? { reason: 'foreign-cookie' } : judge(verdict);
     const context = await link.resolveUser(judged);
     if (context === undefined) {
       const isToken =

@@ -32,7 +32,7 @@ const withBuild = (command: string) => async () => {
 };
 
 const SOURCES =
-  'app lib events commands dev packages tests bench tools middleware.ts instrumentation.ts server.ts next.config.ts';
+  'app lib events providers commands dev packages tests bench tools middleware.ts instrumentation.ts server.ts next.config.ts';
 
 const TASKS: Readonly<Record<string, readonly (readonly Step[])[]>> = {
   test: [

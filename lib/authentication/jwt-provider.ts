@@ -12,6 +12,7 @@ import { isLoopback } from '../base/env';
 import { parseActor } from '../clerk/sdk-formats';
 import { isIdentityProviderUserId } from '../core/values';
 import type { Verdict } from '../core/verdict';
+import type { Provider } from '../providers';
 
 /** The algorithms of the library whose signatures have a public key. */
 const ALGORITHMS = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ');
@@ -142,7 +143,7 @@ function readClaims(jwt: string): JWTPayload | undefined {
  * Creates a provider of users whose credential is a JWT with the signature of an issuer with public keys (OpenID Connect). Throws
  * an error for options with which a token for another service, or with a forged signature, could become a session.
  */
-export function jwtProvider(options: JwtProviderOptions) {
+export function jwtProvider(options: JwtProviderOptions): Provider {
   const { issuer, audience, clients = [], jwksUrl, algorithms = ALGORITHMS, prefix } = options;
   // Without an audience, as when a variable is not set, the library would accept a token for any service.
   if (!audience || algorithms.length === 0) throw new Error('A provider needs an audience and an algorithm');
@@ -179,7 +180,7 @@ export function jwtProvider(options: JwtProviderOptions) {
   return {
     name: new URL(issuer).host,
     prefix,
-    async authenticate({ headers }: Pick<Request, 'headers'>): Promise<Verdict | undefined> {
+    async authenticate({ headers }) {
       const jwt = BEARER.exec(headers.get('authorization') ?? '')?.[1];
       const claims = jwt === undefined ? undefined : readClaims(jwt);
       if (jwt === undefined || claims?.iss !== issuer) return undefined;

@@ -7,7 +7,13 @@ import { withTimeout } from '../core/async';
 import type { Unchecked, Verdict } from '../core/verdict';
 import { passedHeader } from '../next/middleware-headers';
 import { decode, isAccessToken, verifyAccessToken } from './access-token';
-import { type Credential, extractCredential, type NoCredential } from './credential';
+import {
+  type AskProviders,
+  type Credential,
+  extractCredential,
+  type NoCredential,
+  otherCredential,
+} from './credential';
 import { NO_REDIRECT, REASON_HEADER, SESSION_HEADERS } from './sdk-formats';
 import { NO_VERDICT, readVerdict, rejectedVerdict, SIGNED_OUT, signVerdict, VERDICT } from './verdict';
 
@@ -47,6 +53,12 @@ const signedOut = (verdict: Verdict, credential?: Credential): AuthState => [
   [VERDICT, signVerdict(verdict.isUnchecked && credential ? uncheckedVerdict(verdict, credential) : verdict)],
 ];
 
+/** Returns true for the state of a request without a credential, or with an invalid one, so that another provider can decide. */
+function isUndecided(state: AuthState): boolean {
+  const { user, isUnchecked } = readVerdict(new Headers(state.map(([name, value]) => [name, value])));
+  return user === undefined && isUnchecked === undefined;
+}
+
 /** Returns the auth state of a user, which the SDK's middleware and its handler pass to the route. */
 const signedIn = (response: Response): AuthState =>
   [...SESSION_HEADERS, VERDICT].map((name) => [name, passedHeader(response, name) ?? '']);
@@ -57,8 +69,10 @@ const signedIn = (response: Response): AuthState =>
  *
  * Caches the auth state of a verified token by the digest of its credential, until the token expires, for at most 60 s. The state
  * depends only on the credential. Rejections are not cached.
+ *
+ * With other providers, a bearer token that belongs to one of them is decided by it, and cookies are if the SDK rejects its own.
  */
-export function authenticator(sdk: NextMiddleware) {
+export function authenticator(sdk: NextMiddleware, askProviders?: AskProviders) {
   const verified = new LRUCache<string, AuthState>({
     max: MAX_SESSIONS,
     // Reads the wall clock at each lookup, because timers and the monotonic clock stop while a serverless function is suspended.
@@ -93,7 +107,14 @@ export function authenticator(sdk: NextMiddleware) {
     return [signedOut(isRejected ? rejectedVerdict(reason) : verdict, credential)];
   }
 
-  return async (request: NextRequest, headers: Headers, event: NextFetchEvent): Promise<AuthState> => {
+  const keyOf = (credential: Credential) => hash('sha256', JSON.stringify(credential));
+  function store(key: string, state: AuthState, expiresAt = 0): AuthState {
+    const ttl = Math.min(expiresAt * 1_000 - Date.now(), MAX_AGE_MS);
+    if (ttl > 0) verified.set(key, state, { ttl });
+    return state;
+  }
+
+  async function ofSdk(request: NextRequest, headers: Headers, event: NextFetchEvent): Promise<AuthState> {
     const { IDP_JWT_KEY, IDP_AUTHORIZED_PARTIES = [] } = environment();
     const credential = extractCredential(request.method, headers, IDP_AUTHORIZED_PARTIES);
     if (typeof credential === 'string') {
@@ -101,17 +122,32 @@ export function authenticator(sdk: NextMiddleware) {
       withoutCredential.set(credential, state);
       return state;
     }
-    const key = hash('sha256', JSON.stringify(credential));
+    const key = keyOf(credential);
     const cached = verified.get(key);
     if (cached) return cached;
     try {
       const verifying = verify(request, credential, event);
-      const [state, expiresAt = 0] = await (IDP_JWT_KEY ? verifying : withTimeout(VERIFY_MS, verifying));
-      const ttl = Math.min(expiresAt * 1_000 - Date.now(), MAX_AGE_MS);
-      if (ttl > 0) verified.set(key, state, { ttl });
-      return state;
+      const [state, expiresAt] = await (IDP_JWT_KEY ? verifying : withTimeout(VERIFY_MS, verifying));
+      return store(key, state, expiresAt);
     } catch (error) {
       return signedOut(rejectedVerdict(undefined, error), credential);
     }
+  }
+
+  if (!askProviders) return ofSdk;
+  return async (request: NextRequest, headers: Headers, event: NextFetchEvent): Promise<AuthState> => {
+    const { IDP_AUTHORIZED_PARTIES = [] } = environment();
+    const credential = otherCredential(request.method, headers, IDP_AUTHORIZED_PARTIES);
+    const isBearer = credential?.header === 'authorization';
+    const state = isBearer ? undefined : await ofSdk(request, headers, event);
+    if (state && (credential === undefined || !isUndecided(state))) return state;
+    if (credential) {
+      const key = keyOf(credential);
+      const cached = verified.get(key);
+      if (cached) return cached;
+      const verdict = await askProviders(credential, request.nextUrl);
+      if (verdict) return store(key, signedOut(verdict), verdict.expiresAt);
+    }
+    return state ?? ofSdk(request, headers, event);
   };
 }

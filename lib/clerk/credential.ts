@@ -1,3 +1,4 @@
+import type { Verdict } from '../core/verdict';
 import { isMiddlewareHeader } from '../next/middleware-headers';
 import { SDK_COOKIE, SESSION_COOKIE } from './sdk-formats';
 
@@ -6,6 +7,9 @@ export interface Credential {
   readonly header: 'authorization' | 'cookie';
   readonly value: string;
 }
+
+/** Returns the verdict of another provider, or undefined if the credential belongs to none. Never rejects. */
+export type AskProviders = (credential: Credential, address: URL) => Promise<Verdict | undefined>;
 
 /** Why a request has no credential. */
 export type NoCredential = 'no-credential' | 'malformed' | 'opaque-token' | 'foreign-cookie';
@@ -90,4 +94,25 @@ export function extractCredential(
   if (!cookies.some(({ name }) => SESSION_COOKIE.test(name))) return 'no-credential';
   if (!passesCsrfCheck(method, headers, authorizedParties)) return 'foreign-cookie';
   return { header: 'cookie', value: cookieHeader(cookies) };
+}
+
+/** Returns the cookies that can be a credential of another provider. */
+export function otherCookies(headers: Headers): Credential | undefined {
+  const cookies = parseCookies(headers).filter(({ name }) => !SDK_COOKIE.test(name));
+  return cookies.length > 0 ? { header: 'cookie', value: cookieHeader(cookies) } : undefined;
+}
+
+/**
+ * Returns what can be the credential of another provider: a bearer token of any form or, under the rule for cookies of
+ * `extractCredential`, the other cookies.
+ */
+export function otherCredential(
+  method: string,
+  headers: Headers,
+  authorizedParties: readonly string[],
+): Credential | undefined {
+  const authorization = headers.get('authorization');
+  if (authorization !== null && !OTHER_SCHEME.test(authorization))
+    return { header: 'authorization', value: authorization };
+  return passesCsrfCheck(method, headers, authorizedParties) ? otherCookies(headers) : undefined;
 }

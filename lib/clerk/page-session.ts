@@ -3,10 +3,11 @@ import { environment } from '../base/env';
 import { describeError } from '../base/errors';
 import { rateLimitedWarning } from '../base/log';
 import { withTimeout } from '../core/async';
-import { cancelRewrite, passHeader, rewrite } from '../next/middleware-headers';
+import type { Verdict } from '../core/verdict';
+import { cancelRewrite, passedHeader, passHeader, rewrite } from '../next/middleware-headers';
 import { dropInvalidRouterState } from '../next/router-state';
 import { withoutDefaultPort } from '../next/server-action';
-import { clientHeaders, cookieHeader, parseCookies } from './credential';
+import { type AskProviders, clientHeaders, cookieHeader, otherCookies, parseCookies } from './credential';
 import {
   HANDSHAKE,
   HANDSHAKE_COOKIE,
@@ -19,7 +20,7 @@ import {
   REFRESH_COOKIE,
   REPORT_HEADERS,
 } from './sdk-formats';
-import { PAGE_PATH, rejectedVerdict, signVerdict, VERDICT } from './verdict';
+import { PAGE_PATH, readVerdict, rejectedVerdict, signVerdict, VERDICT } from './verdict';
 
 /** Time limit of the SDK, which calls the provider to exchange the nonce of a handshake for cookies. */
 const SDK_MS = 3_000;
@@ -72,6 +73,15 @@ function withoutSession(request: NextRequest): NextRequest {
   return new NextRequest(new URL(pathname, origin), { headers, method: request.method });
 }
 
+/** Asks other providers about the cookies of a page request, unless the SDK has found a session or redirects the browser. */
+async function otherVerdict(page: Response, request: NextRequest, askProviders?: AskProviders) {
+  const passed = passedHeader(page, VERDICT);
+  if (!askProviders || passed === null || readVerdict({ get: () => passed }).user !== undefined)
+    return undefined;
+  const credential = otherCookies(request.headers);
+  return credential && askProviders(credential, request.nextUrl);
+}
+
 /** A completed handshake sets cookies. The counter of redirects is not one of them. */
 const setsCookies = ({ headers }: Response) =>
   headers.getSetCookie().some((cookie) => !cookie.startsWith(`${REDIRECT_COUNT}=`));
@@ -84,11 +94,14 @@ const setsCookies = ({ headers }: Response) =>
  * If the session could not be checked, the response is a 503 that shows app/unavailable in place of the page, unless the page
  * needs no session. For a server action, it is undefined. With IDP_JWT_KEY, the SDK waits for the provider only to exchange a
  * nonce.
+ *
+ * If the SDK has found no session and does not redirect the browser, other providers decide by the cookies.
  */
 export async function pageResponse(
   sdk: NextMiddleware,
   given: NextRequest,
   event: NextFetchEvent,
+  askProviders?: AskProviders,
 ): Promise<Response | undefined> {
   const request = sanitize(given);
   const hasNonce = request.nextUrl.searchParams.has(NONCE) || request.cookies.has(NONCE);
@@ -101,14 +114,16 @@ export async function pageResponse(
   });
   const reason = response?.headers.get(REASON_HEADER);
   isUnchecked ||= Boolean(reason && rejectedVerdict(reason).isUnchecked);
-  if (isUnchecked && request.method === 'POST') return undefined;
   const isUsable = response && !isUnchecked && (!hasNonce || setsCookies(response));
   const page = (isUsable ? response : await sdk(withoutSession(request), event)) ?? NextResponse.next();
   for (const name of REPORT_HEADERS) page.headers.delete(name);
   cancelRewrite(page);
-  if (!isUnchecked) return page;
-  const verdict = { reason: reason || 'not-verified', isUnchecked };
-  passHeader(page, VERDICT, signVerdict(verdict));
+  const verdict: Verdict | undefined = isUnchecked
+    ? { reason: reason || 'not-verified', isUnchecked }
+    : await otherVerdict(page, request, askProviders);
+  if (verdict) passHeader(page, VERDICT, signVerdict(verdict));
+  if (!verdict?.isUnchecked) return page;
+  if (request.method === 'POST') return undefined;
   if (WITHOUT_SESSION.test(request.nextUrl.pathname)) return page;
   rewrite(page, new URL('/unavailable', request.url));
   page.headers.set('retry-after', '1');

@@ -8,7 +8,9 @@ import type { Verdict } from '../core/verdict';
 import { parseActor, parseOrganization, WITHOUT_KEYS } from './sdk-formats';
 
 const Actor = z.object({ id: z.string(), type: z.exactOptional(z.string()) });
+const provider = z.optional(z.string());
 const Session = z.object({
+  provider,
   user: z.string(),
   issuedAt: z.optional(z.number()),
   expiresAt: z.optional(z.number()),
@@ -28,11 +30,12 @@ const AccessToken = z.object({
   }),
 });
 const Unchecked = z.object({
+  provider,
   reason,
   isUnchecked: z.literal(true),
   isAccessToken: z.optional(z.boolean()),
 });
-const Without = z.object({ reason });
+const Without = z.object({ provider, reason });
 
 /** Parses a verdict by its fields. A union of the schemas would try each of them. */
 function parseVerdict(value: unknown): Verdict {

@@ -60,6 +60,8 @@ export interface RequestFields {
   registered?: 'created' | 'existing' | 'forgotten';
   /** Why the request has no authenticated user. */
   reason?: string;
+  /** The provider that decided about the credential, if it is not the first one. */
+  provider?: string;
   /** True if another person or an agent acts for the user. */
   impersonated?: true;
   /** Result of the event handler. `repeated` means that an earlier delivery of the same message ran the handler. */

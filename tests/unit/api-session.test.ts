@@ -166,3 +166,19 @@ test.each<[string, () => Promise<Response | undefined>]>([
   const fields = { error: expect.objectContaining({ name: 'Error' }) };
   expect(warn).toHaveBeenCalledExactlyOnceWith(fields, 'credential not verified');
 });
+
+test('Another provider is not asked about cookies if the SDK could not check its own', async () => {
+  vi.spyOn(log, 'warn').mockReturnValue();
+  const reason = { 'x-clerk-auth-reason': 'jwk-remote-failed-to-load' };
+  const askProviders = vi.fn(async () => ({ user: 'grace' }));
+  const authenticate = authenticator(async () => NextResponse.next({ headers: reason }), askProviders);
+  const verdict = async (cookie: string) => {
+    const request = new NextRequest('https://app.example/users/v1/me');
+    const state = await authenticate(request, new Headers({ cookie }), event);
+    return readVerdict(new Headers(state.map(([...pair]) => pair)));
+  };
+  expect(await verdict(`__session=${TOKEN}; other=x`)).toMatchObject({ isUnchecked: true });
+  expect(askProviders).not.toHaveBeenCalled();
+  // No key makes an expired token valid.
+  expect(await verdict(`__session=${tokenWith({}, { exp: 1 })}; other=x`)).toEqual({ user: 'grace' });
+});

@@ -1,0 +1,54 @@
+import { describeError } from './base/errors';
+import { rateLimitedWarning } from './base/log';
+import type { AskProviders } from './clerk/credential';
+import type { Sessions } from './core/ports';
+import { firstOf } from './core/sessions';
+import { isIdentityProviderUserId } from './core/values';
+
+/** A provider of sessions beside Clerk, which providers/index.ts lists. */
+export interface Provider extends Sessions {
+  /** The name in the log. */
+  readonly name: string;
+  /** Start of all its user ids, which no other provider has. Default: empty, so that it can name every user. */
+  readonly prefix?: string;
+}
+
+/** Time limit of a provider. */
+const PROVIDER_MS = 4_000;
+
+const warn = rateLimitedWarning('credential not verified');
+
+/** Throws if a provider could name a user of another one, unless it has no prefix. Only one may have none. */
+function checkPrefixes(providers: readonly Provider[]): void {
+  const prefixes = providers.map(({ prefix = '' }) => prefix);
+  for (const [index, prefix] of prefixes.entries())
+    for (const other of prefixes.slice(index + 1))
+      if (prefix === other || (prefix && other && (prefix.startsWith(other) || other.startsWith(prefix))))
+        throw new Error(`The prefixes of two providers overlap: "${prefix}" and "${other}"`);
+}
+
+/**
+ * Returns a function that asks the providers about the credential of a request, which is all that they see of it. The first one
+ * that knows it decides. If that one fails, the credential is unchecked, because no other one can tell. Returns undefined for an
+ * empty list. Throws for a list in which two users could get the same id.
+ */
+export function createAskProviders(providers: readonly Provider[]): AskProviders | undefined {
+  checkPrefixes(providers);
+  if (providers.length === 0) return undefined;
+  const all = providers.map((provider) => ({
+    name: provider.name,
+    sessions: firstOf([provider], PROVIDER_MS, (error) =>
+      warn({ provider: provider.name, error: describeError(error) }),
+    ),
+  }));
+  return async ({ header, value }, { origin, pathname }) => {
+    const request = new Request(origin + pathname, { headers: { [header]: value } });
+    for (const { name: provider, sessions } of all) {
+      const verdict = await sessions.authenticate(request);
+      if (verdict?.user !== undefined && !isIdentityProviderUserId(verdict.user))
+        return { reason: 'no-user-id', provider };
+      if (verdict) return { ...verdict, provider };
+    }
+    return undefined;
+  };
+}
