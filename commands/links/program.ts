@@ -112,6 +112,7 @@ function addCommands(program: Command, kind: Kind, add: Add): void {
     .option('--map <file>', `CSV file with a line old,new for each ${noun}`)
     .option('--rollback <run>', 'undoes the run with this id, which the run printed')
     .option('--dry-run', 'only checks the lines')
+    .option('--skip-collisions', 'moves the others, although there are collisions')
     .option(
       '--window-days <days>',
       'number of days for which the service accepts the previous ids',

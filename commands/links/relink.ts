@@ -20,6 +20,7 @@ interface Options extends Change {
   readonly externalId?: boolean;
   readonly rollback?: string;
   readonly dryRun?: boolean;
+  readonly skipCollisions?: boolean;
   readonly windowDays: number;
   readonly retrySeconds: number;
 }
@@ -54,21 +55,28 @@ export async function relinkLinks(kind: Kind, options: Options): Promise<ExitCod
   if (total === 0) throw new UsageError(`There is no ${NOUNS[kind]} to move.`);
   const isRollback = options.rollback !== undefined;
   const change = { ...options, run };
-  const relinkLines = (dryRun: boolean) =>
-    relink(lines, { ...change, kind, isRollback, days: options.windowDays, retryOptions, dryRun });
+  const skipped = new Set<number>();
+  const relinkLines = (dryRun: boolean) => {
+    const toRelink = lines.filter(({ line }) => !skipped.has(line));
+    return relink(toRelink, { ...change, kind, isRollback, days: options.windowDays, retryOptions, dryRun });
+  };
   async function* check() {
     yield collisions.map(collisionOf);
     yield* relinkLines(true);
   }
-  let { count, isComplete } = await countResults(progress, check(), printCollision);
-  const isApplied = isComplete && !options.dryRun && count('collision') === 0;
+  let { count, isComplete } = await countResults(progress, check(), (collision) => {
+    if (options.skipCollisions) skipped.add(collision.line);
+    printCollision(collision);
+  });
+  const isApplied = isComplete && !options.dryRun && count('collision') === skipped.size;
   if (isApplied) {
     progress.say(`Run ${run}`);
     ({ count, isComplete } = await countResults(progress, relinkLines(false), printCollision));
   }
   const moved = isApplied ? 'moved' : 'to move';
+  const collided = count('collision') + (isApplied ? skipped.size : 0);
   process.stdout.write(
-    `${total} lines, ${count(moved)} ${moved}, ${count('already moved')} already moved, ${count('collision')} collisions\n`,
+    `${total} lines, ${count(moved)} ${moved}, ${count('already moved')} already moved, ${collided} collisions\n`,
   );
   // The journal also has the ids of an interrupted run, and those of a transaction whose commit got no response.
   const readLength = () => readJournal(kind, run, { seconds: 0 }).then((journal) => journal.lines.length);
@@ -79,5 +87,5 @@ export async function relinkLinks(kind: Kind, options: Options): Promise<ExitCod
   const counts = { moved: count('moved'), 'already moved': count('already moved') };
   if (isApplied)
     await retry(RETRY, () => recordRun(kind, isRollback ? 'rollback' : 'relink', change, counts));
-  return isComplete && count('collision') === 0 ? 0 : 1;
+  return isComplete && collided === 0 ? 0 : 1;
 }

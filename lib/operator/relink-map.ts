@@ -24,7 +24,7 @@ export const REMEDIES = {
     'Remove the line, or roll back the run that moved the id before you apply this line',
   // The remedy sets FORGOTTEN_USERS_DAYS=0. With another value, the new id of a user would be forgotten.
   'new id is linked to another internal id':
-    'If that internal id has no data, forget the new id with FORGOTTEN_USERS_DAYS=0. Otherwise remove the line and merge the data yourself',
+    'The new id has signed in or was registered before. If that internal id has no data, forget the new id with FORGOTTEN_USERS_DAYS=0. Otherwise remove the line and merge the data yourself',
   // After the other line has moved its row, the id is a previous id of that row, so no order of the lines helps.
   'new id is the old id of another line':
     'An id never leads to two internal ids. Create the user or organization at the provider again, and write its new id here. If two links are exchanged by mistake, exchange their data instead',

@@ -1,8 +1,11 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Kind } from '#lib/core/ports';
 import { KINDS } from '#lib/ids/store';
 import { runLinksCommand, startLinksCommand } from '../vitest/run-links-command';
+import { temporaryFolder } from '../vitest/temporary-folder';
 
 // Tests of the commands for one user or organization, and of `due`. tests/in-process/forgotten.test.ts checks that a forgotten
 // user is not linked again, and tests/in-process/pending-deletions.test.ts which deletions are due.
@@ -20,6 +23,7 @@ vi.mock('node:timers/promises', async (original) => {
 
 const { database, kv, provider, environment, run } = await startLinksCommand();
 const { pool } = database;
+const folder = temporaryFolder();
 const { id: createdBy } = provider.createUser({ email: 'owner@private.example' });
 
 /** Creates a user or an organization at the provider that is linked and has a cached id. Returns both ids. */
@@ -108,6 +112,24 @@ describe.each([
     await scheduleDeletion(oldId, `'2099-01-01Z'`);
     expect(await command('forget', id, '--yes')).toMatchObject({ exit: 0 });
     expect(await pending()).toEqual([]);
+  });
+
+  test('The relink command with --skip-collisions names an id that has signed in already, moves the others, and can be rolled back', async () => {
+    await link('clerk_1', 'clerk_2', 'new_2');
+    const [[first], [second]] = [await idsOf('clerk_1'), await idsOf('clerk_2')];
+    const map = path.join(folder, `${kind}.csv`);
+    writeFileSync(map, 'old,new\nclerk_1,new_1\nclerk_2,new_2\n');
+    expect(await command('relink', '--map', map)).toMatchObject({ exit: 1 });
+    expect(await idsOf('clerk_1')).toEqual([first]);
+    const { exit, stdout } = await command('relink', '--map', map, '--skip-collisions');
+    expect(stdout).toMatch(
+      /^line 3: new id is linked to another internal id: clerk_2 -> new_2\. .*\n2 lines/,
+    );
+    expect(stdout).toContain('\n2 lines, 1 moved, 0 already moved, 1 collisions\n');
+    expect([exit, await idsOf('new_1'), await idsOf('clerk_2')]).toEqual([1, [first], [second]]);
+    const undo = /--rollback (\S+)/.exec(stdout)?.[1] ?? '';
+    expect(await command('relink', '--rollback', undo)).toMatchObject({ exit: 0 });
+    expect(await idsOf('clerk_1')).toEqual([first]);
   });
 
   test('The forget command of an id without a row and without an entry exits with 1 and stores nothing', async () => {
