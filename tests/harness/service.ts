@@ -145,6 +145,8 @@ interface TestDependenciesOptions {
 
 export interface TestServiceOptions extends TestDependenciesOptions {
   readonly processes?: number;
+  /** Port of the only process. Default: a free one. */
+  readonly port?: number;
 }
 
 /** Creates a database and starts an identity provider and a KV server, which is the cache. */
@@ -197,11 +199,14 @@ export function readOutput(
 /** Starts one or more processes of the service with one database, one cache and one identity provider. */
 export async function startTestService({
   processes: count = 1,
+  port,
   ...options
 }: TestServiceOptions = {}): Promise<TestService> {
   const dependencies = await startDependencies(options);
   const { environment, idp } = dependencies;
-  const processes = await Promise.all(Array.from({ length: count }, () => startServiceProcess(environment)));
+  const processes = await Promise.all(
+    Array.from({ length: count }, () => startServiceProcess(environment, port)),
+  );
   const [first] = processes;
   if (!first) throw new Error('The number of processes must be at least 1');
   idp.webhooks.setEndpoint({ url: `${first.url}/webhooks/idp/v1/user-created`, secrets: [SIGNING_SECRET] });
