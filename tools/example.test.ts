@@ -46,9 +46,9 @@ test('Each example is in one group', () => {
   expect(EXAMPLE_GROUPS.flat().toSorted()).toEqual(readdirSync('examples').toSorted());
 });
 
-test.each(EXAMPLE_GROUPS)(
-  'The examples %s and %s together have no type errors and no unused code, and their tests pass',
-  (...examples) =>
+test.each(EXAMPLE_GROUPS.map((examples) => [examples.join(' and '), examples] as const))(
+  'The examples %s together have no type errors and no unused code, and their tests pass',
+  (_names, examples) =>
     runWith(examples, [
       CHECK_TYPES,
       'npx knip',

@@ -4,10 +4,7 @@ import path from 'node:path';
 import { startProcess } from '../dev/system/start-process';
 
 /** Examples that work together. */
-export const EXAMPLE_GROUPS = [
-  ['mcp', 'projects'],
-  ['onboarding', 'profiles'],
-];
+export const EXAMPLE_GROUPS = [['mcp', 'projects'], ['onboarding', 'profiles'], ['better-auth']];
 export const CHECK_TYPES = 'npx prisma generate && npx next typegen && npx tsc --noEmit';
 
 /** Hard-links the files of a folder into a new one, or copies them. A build follows no symbolic link out of its project. */

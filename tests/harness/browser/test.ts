@@ -32,7 +32,7 @@ export const test = base.extend<TestFixtures, WorkerOptions & WorkerFixtures>({
     async ({ serviceOptions }, use) => {
       const service = await startTestService({
         ...serviceOptions,
-        environment: { IDP_CONSOLE_URL: CONSOLE_URL },
+        environment: { ...serviceOptions.environment, IDP_CONSOLE_URL: CONSOLE_URL },
       });
       await use(service);
       await service.stop();
