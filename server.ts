@@ -10,9 +10,9 @@ import { type RejectionStatus, rejection } from '#lib/http/rejection';
 import { limitSilence } from '#lib/http/silence';
 
 /**
- * `npm start`: serves the production build. `-p` or PORT sets the port (default 3000), and `-H` sets the host name. On
- * SIGTERM, the process completes the requests in flight and exits with code 0 within 9 s. `next start` would keep its
- * connections alive after SIGTERM, and does not limit slow clients.
+ * `npm start`: serves the production build. `-p` or PORT sets the port (default 3000), and `-H` the host name. On SIGTERM,
+ * completes the requests in flight and exits with code 0 within 9 s. `next start` keeps its connections alive then, and does not
+ * limit slow clients.
  */
 const { values } = parseArgs({
   options: {

@@ -47,12 +47,9 @@ async function checkReadiness(): Promise<Readiness> {
 }
 
 /**
- * Returns whether this process can serve requests. Does not throw.
- *
- * The database query has a timeout of 2 s, and the cache call has the timeout of every cache call (lib/storage/kv.ts). A
- * result is reused for 1 s, even if it is a failure, and for 2 s more while a check is in flight. Concurrent calls share one
- * check. The load on the database and the cache, and the number of waiting requests, is therefore independent of the number of
- * health checks.
+ * Returns whether this process can serve requests. Does not throw. The database query has a timeout of 2 s. A result is reused
+ * for 1 s, even a failure, and for 2 s more while a check is in flight, which concurrent calls share. The load is therefore
+ * independent of the number of health checks.
  */
 export async function readiness(): Promise<Readiness> {
   if (isShuttingDown()) return STOPPING;

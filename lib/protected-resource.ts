@@ -54,14 +54,14 @@ interface Options {
 }
 
 /**
- * Declares the route at a path as an OAuth protected resource, whose identifier is PUBLIC_ORIGIN with the path. Throws an error
- * for a path that contains more than letters, digits, `_`, `~`, `-` and single slashes.
+ * Declares the route at a path as an OAuth protected resource, whose identifier is PUBLIC_ORIGIN with the path. Throws for a path
+ * with more than letters, digits, `_`, `~`, `-` and single slashes.
  *
  * `guard` creates a route like the guard for sessions, which accepts an access token of a user instead, and with `sessions` also.
- * The provider must have issued the token for this resource (RFC 8707), and the token must have all `scopes`. Scopes do not apply
- * to a session. Without a valid credential, the response is a 401. If the token lacks a scope, it is a 403. Both have a
- * `WWW-Authenticate` header, which leads a client to `metadata`. Pages of other origins can send an access token, but no cookie.
- * Without PUBLIC_ORIGIN, every access token gets a 401, and `metadata` is a 404.
+ * The provider must have issued the token for this resource (RFC 8707) and all `scopes`, which do not apply to a session. Without
+ * a valid credential, the response is a 401, without a scope a 403. Both lead a client to `metadata` (`WWW-Authenticate`). Pages
+ * of other origins can send an access token, but no cookie. Without PUBLIC_ORIGIN, every access token gets a 401, and `metadata`
+ * is a 404.
  */
 export function protectedResource(
   path: string,

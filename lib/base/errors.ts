@@ -26,17 +26,11 @@ function framesOf({ stack = '', message }: Error): string[] {
 
 const WORDS = /^[A-Za-z ,.'-]{1,100}$/;
 
-/**
- * Returns true if the log may contain the message of the error. Ids, keys, URLs and statements contain characters that `WORDS`
- * does not. An InvalidEnvironmentError names variables, but not their values.
- */
+/** Returns true if the log may contain the message. Ids, keys, URLs and statements do not match `WORDS`. */
 const mayBeQuoted = ({ name, message }: Error) =>
   process.env.NODE_ENV === 'development' || name === 'InvalidEnvironmentError' || WORDS.test(message);
 
-/**
- * Returns the log fields of an error. The result contains the message only if `mayBeQuoted` returns true, because drivers put
- * statements, keys and values into messages.
- */
+/** Returns the log fields of an error, with its message only if `mayBeQuoted`, because drivers put values into messages. */
 export function describeError(error: unknown, depth = 0): ErrorDescription {
   if (!(error instanceof Error)) return { name: typeof error };
   const code = 'code' in error && /^\w{1,40}$/.test(String(error.code)) ? String(error.code) : undefined;
@@ -54,10 +48,7 @@ export function describeError(error: unknown, depth = 0): ErrorDescription {
   };
 }
 
-/**
- * Returns `timeout`, or the code of an error or of its cause. Without a code, returns the message, or the name of the error if
- * the message may contain a secret. For an AggregateError, describes the first of its errors.
- */
+/** Returns `timeout`, the code of an error or of its cause, its message if the log may contain it, or its name. */
 export function errorCode(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return errorCode(error.errors[0]);
   const { name, code, message, cause } = describeError(error);
@@ -127,17 +118,10 @@ export class InvalidEnvironmentError extends Error {
 /** Error for an invalid argument or input file of a command. The message tells the operator how to correct it. */
 export class UsageError extends Error {}
 
-/**
- * Error classes whose messages safeMessage() always returns. This project uses these classes only for messages without secrets.
- * Subclasses are not included, because the database client, drivers and parsers throw subclasses whose messages may contain
- * secrets.
- */
+/** Error classes whose messages have no secret in this project. Drivers and parsers throw subclasses, whose messages may have. */
 const SAFE_ERRORS: readonly unknown[] = [Error, UsageError, TransientError, InvalidEnvironmentError];
 
-/**
- * Returns the message of an error whose class is in SAFE_ERRORS. The message of any other error may contain a secret. For such an
- * error, returns its name and its code, and adds the message only if describeError() includes it.
- */
+/** Returns the message of a SAFE_ERRORS error, and for another one its name, its code and what describeError() includes. */
 export function safeMessage(thrown: unknown): string {
   const error = withoutValues(thrown);
   if (error instanceof Error && SAFE_ERRORS.includes(error.constructor)) return error.message;
@@ -145,10 +129,7 @@ export function safeMessage(thrown: unknown): string {
   return [name, code, message].filter(Boolean).join(' ');
 }
 
-/**
- * Returns a message for a developer, of any thrown value. It may contain a secret. Some errors of Node.js have only a code, a
- * cause or a list of errors.
- */
+/** Returns a message for a developer, of any thrown value. It may contain a secret. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { message, name, cause } = error;

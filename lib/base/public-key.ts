@@ -7,9 +7,8 @@ const REMEDY =
   'set the public key of the instance, from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----';
 
 /**
- * Decodes a key in PEM format. Accepts the forms that values of environment variables often have: in quotes, with spaces or the
- * two characters `\n` instead of a line break, without header and footer, or base64-encoded a second time. Returns undefined
- * for any other text. Does not check that the bytes are a key.
+ * Decodes a key in PEM format, or in a form that variables often have: in quotes, with spaces or `\n` for line breaks, without
+ * header and footer, or in base64 again. Returns undefined for other text. Does not check that the bytes are a key.
  */
 function decodePem(pem: string): Buffer | undefined {
   const plain = pem

@@ -39,8 +39,8 @@ export const decode = (jwt: string, index: 0 | 1): unknown =>
 export const isAccessToken = (jwt: string): boolean => Header.safeParse(decode(jwt, 0)).success;
 
 /**
- * Verifies an access token. A resource must also compare its audiences. The verdict has only a reason if the token is invalid or
- * belongs to no user. Without IDP_JWT_KEY, the SDK gets the public keys from the provider, and caches them.
+ * Verifies an access token, but not its audience. The verdict has only a reason if the token is invalid or belongs to no user.
+ * Without IDP_JWT_KEY, the SDK gets and caches the public keys.
  */
 export async function verifyAccessToken(jwt: string): Promise<Verdict> {
   const { IDP_JWT_KEY: jwtKey, IDP_SECRET_KEY, CLERK_API_URL } = environment();

@@ -39,9 +39,7 @@ function isValidWithSomeKey(jwt: string): boolean {
   return Header.safeParse(decode(jwt, 0)).success && exp * 1_000 > Date.now() - CLOCK_SKEW_MS;
 }
 
-/**
- * Returns the verdict on a credential that could not be checked for lack of keys. Without a token that needs them, it is invalid.
- */
+/** Returns the verdict on a credential that could not be checked for lack of keys. Only a token needs them. */
 function uncheckedVerdict({ reason }: Unchecked, { value }: Credential): Verdict {
   const tokens = value.match(/(?<=^Bearer |__session[^=]*=)[^;]+/g) ?? [];
   if (!tokens.some(isValidWithSomeKey)) return { reason };
@@ -64,11 +62,9 @@ const signedIn = (response: Response): AuthState =>
   [...SESSION_HEADERS, VERDICT].map((name) => [name, passedHeader(response, name) ?? '']);
 
 /**
- * Creates a function that returns the auth state of an API request. The function never rejects, and never lets the SDK respond
- * in place of the route, because the SDK gets only the credential of the request.
- *
- * Caches the auth state of a verified token by the digest of its credential, until the token expires, for at most 60 s. The state
- * depends only on the credential. Rejections are not cached.
+ * Creates a function that returns the auth state of an API request. It never rejects, and the SDK, which gets only the
+ * credential, never responds in place of the route. Caches the state of a verified token, which depends only on the credential,
+ * until it expires, for at most 60 s. Rejections are not cached.
  *
  * With other providers, a bearer token that belongs to one of them is decided by it, and cookies are if the SDK rejects its own.
  */

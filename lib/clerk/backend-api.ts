@@ -83,10 +83,7 @@ async function listOf(request: (client: ClerkClient) => Promise<unknown>): Promi
   return parsed.data.data;
 }
 
-/**
- * Sets the `external_id` of a user, or removes it if it is null. Returns the status if it is 404 or 422. Throws the other errors
- * of `call`.
- */
+/** Sets the `external_id` of a user, or removes it if it is null. Returns a status of 404 or 422, and throws other errors. */
 export const setExternalId = (id: string, externalId: string | null): Promise<404 | 422 | undefined> =>
   call(({ users }) =>
     // The type of the SDK lacks null.
@@ -112,8 +109,8 @@ export const listPage = (
   });
 
 /**
- * Returns the provider's users or organizations with these ids. Omits ids that do not exist at the provider. Splits the ids into
- * several requests if there are more than 100 or if the query would be too long. Throws the errors of `call`.
+ * Returns the provider's users or organizations with these ids, and omits ids that it does not have. Sends several requests for
+ * more than 100 ids or a long query. Throws the errors of `call`.
  */
 export async function listById(kind: Kind, ids: readonly string[]): Promise<ProviderEntry[]> {
   if (ids.length === 0) return [];

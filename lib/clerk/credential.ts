@@ -15,8 +15,8 @@ export type AskProviders = (credential: Credential, address: URL) => Promise<Ver
 export type NoCredential = 'no-credential' | 'malformed' | 'opaque-token' | 'foreign-cookie';
 
 /**
- * A JWT whose parts have no base64 padding (`=`). The SDK would send another token to the provider, as an API key or a machine
- * token. With padding, it could take a JWT of an OAuth client or a machine for a session token.
+ * A JWT whose parts have no base64 padding (`=`). The SDK would send another token to the provider as an API key, and could take
+ * a padded JWT of an OAuth client or a machine for a session token.
  */
 const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
 /** A bearer token. The word `Bearer` is optional, as in the SDK. */
@@ -47,10 +47,7 @@ export function parseCookies(headers: Headers): Cookie[] {
 export const cookieHeader = (cookies: readonly Cookie[]): string =>
   cookies.map(({ name, value }) => `${name}=${value}`).join('; ');
 
-/**
- * Copies the headers of a request without those that could forge a session, and with at most 180 cookies. The SDK's cookies
- * begin with `__` and are dropped last.
- */
+/** Copies the headers of a request without those that could forge a session, and at most 180 cookies, the SDK's first. */
 export function clientHeaders(given: Headers): Headers {
   const headers = new Headers(given);
   for (const name of given.keys())
@@ -75,10 +72,7 @@ function passesCsrfCheck(method: string, headers: Headers, authorizedParties: re
   return authorizedParties.includes(origin) || (site === null && isOwn);
 }
 
-/**
- * Returns the credential of an API request, or the reason why there is none. A bearer token takes precedence over cookies, even
- * if it is malformed.
- */
+/** Returns the credential of an API request, or why there is none. A bearer, even a malformed one, precedes cookies. */
 export function extractCredential(
   method: string,
   headers: Headers,

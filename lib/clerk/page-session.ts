@@ -87,13 +87,12 @@ const setsCookies = ({ headers }: Response) =>
   headers.getSetCookie().some((cookie) => !cookie.startsWith(`${REDIRECT_COUNT}=`));
 
 /**
- * Returns the response of the SDK's middleware to a page request. The SDK may redirect the browser to the provider to renew the
+ * Returns the response of the SDK's middleware to a page request, which may redirect the browser to the provider to renew the
  * session (a handshake). If the SDK fails or gets no cookies for a nonce, the page is served without a session, because a second
  * handshake could redirect the browser forever.
  *
- * If the session could not be checked, the response is a 503 that shows app/unavailable in place of the page, unless the page
- * needs no session. For a server action, it is undefined. With IDP_JWT_KEY, the SDK waits for the provider only to exchange a
- * nonce.
+ * If the session could not be checked, the response is a 503 that shows app/unavailable, unless the page needs no session. For a
+ * server action, it is undefined. With IDP_JWT_KEY, the SDK waits for the provider only to exchange a nonce.
  *
  * If the SDK has found no session and does not redirect the browser, other providers decide by the cookies.
  */

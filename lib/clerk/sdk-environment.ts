@@ -1,8 +1,7 @@
 /**
- * Decides which variables the provider's SDK sees: the keys under the names of the SDK, and the addresses that the local stack
- * sets. Removes all others, because a variable of another project, such as NEXT_PUBLIC_CLERK_IS_SATELLITE, would make every
- * request fail. Import this module for its side effect, before any module of the SDK. A missing key is not an error here, because
- * a build needs no keys.
+ * Decides which variables the provider's SDK sees: its keys, and the addresses that the local stack sets. Removes all others,
+ * because one of another project, such as NEXT_PUBLIC_CLERK_IS_SATELLITE, would make every request fail. Import this module for
+ * its side effect, before any module of the SDK. A build needs no keys.
  */
 for (const name of Object.keys(process.env))
   if (/^(?:NEXT_PUBLIC_)?CLERK_(?!F?API_URL$)/.test(name)) delete process.env[name];

@@ -41,10 +41,7 @@ export const PARAMETER_PREFIX = '__clerk_';
 /** With this header, the SDK does not redirect the browser to the provider. */
 export const NO_REDIRECT = ['sec-fetch-dest', 'empty'] as const;
 
-/**
- * Returns the actor in the claim `act` of a session token (RFC 8693, 4.1). Returns undefined without the claim, and null for a
- * malformed claim. The id of an actor follows the rule for user ids.
- */
+/** Returns the actor in the claim `act` of a session token (RFC 8693, 4.1), undefined without the claim, null if malformed. */
 export function parseActor(act: unknown): Actor | null | undefined {
   if (act === undefined || act === null) return undefined;
   const { sub, type = null } = fieldsOf(act);

@@ -78,8 +78,8 @@ interface SdkSession {
 export const SIGNED_OUT: Verdict = { reason: 'signed-out' };
 
 /**
- * Returns the user of a session that the SDK verified. The provider signs session tokens, OIDC tokens and custom tokens with
- * one key, and only a session token has a session id (`sid`).
+ * Returns the user of a session that the SDK verified. Of the tokens that the provider signs with this key, only a session token
+ * has a session id (`sid`).
  */
 export function verdictOf(session: SdkSession): Verdict {
   const { isAuthenticated, userId, sessionId, sessionStatus, sessionClaims } = session;

@@ -37,10 +37,9 @@ function isAddress(pathname: string): boolean {
 }
 
 /**
- * Returns the status of the rejection of a request, or undefined if Next.js may handle it. A route has one spelling. The number
- * of query parameters is limited because the time of Next.js grows with its square, and the declared size of the body because
- * Next.js logs the address of a request whose body it cannot buffer. Called by server.ts, and by the middleware because only the
- * middleware runs on Vercel.
+ * Returns the status of the rejection of a request, or undefined if Next.js may handle it. Limits the number of query parameters,
+ * because the time of Next.js grows with its square, and the declared size of the body, because Next.js logs the address of a
+ * larger one. server.ts calls this function, and the middleware does, because only it runs on Vercel.
  */
 export function rejectedStatus(request: RequestLine): RejectionStatus | undefined {
   const { method, pathname, query, contentLength } = request;

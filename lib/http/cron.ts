@@ -6,9 +6,9 @@ import { json, type RouteContext, type RouteHandler, route } from './route';
 const digest = (text: string) => createHash('sha256').update(text).digest();
 
 /**
- * Creates a route that calls `work` only if the request has `authorization: Bearer <CRON_SECRET>`, as Vercel's cron jobs send it,
- * and responds with the result in JSON. Compares the secret in constant time. The response to any other request is a 401, and to
- * every request if CRON_SECRET has fewer than 16 characters.
+ * Creates a route that responds with the result of `work` in JSON to `authorization: Bearer <CRON_SECRET>`, as Vercel's cron jobs
+ * send it. Compares the secret in constant time. Any other request gets a 401, and every one if CRON_SECRET has fewer than 16
+ * characters.
  */
 export const cronRoute = (work: () => Promise<object>): RouteHandler<RouteContext> =>
   route(async ({ headers }) => {

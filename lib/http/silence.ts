@@ -1,9 +1,8 @@
 import type { Server, ServerResponse } from 'node:http';
 
 /**
- * Closes a connection of the server after this time without data, because the client does not send or does not read. If
- * data waits to be sent, Node.js starts the time once more. A client that waits for a handler is not silent. `responses` contains
- * the responses that are not closed.
+ * Closes a connection after this time without data. If data waits to be sent, Node.js starts the time once more. A client that
+ * waits for a handler, whose response is in `responses`, is not silent.
  */
 export function limitSilence(
   server: Server,

@@ -19,9 +19,9 @@ const block = (kind: Kind, id: string) =>
   withKv((kv) => kv.set(cacheKey(kind, id), BLOCKED, { ex: BLOCK_SECONDS }));
 
 /**
- * Deletes the cached ids of users. A lookup of a user in flight can store an id again. To delete such an id, call the function
- * again after the lookup has ended. Blocks the ids of tenants instead, so that no lookup in flight stores one, and no call ends
- * the block of a deleted organization. Rejects with a TransientError if the store does not confirm this.
+ * Deletes the cached ids of users. A lookup in flight can store one again, so call the function again after it has ended. Blocks
+ * the ids of tenants instead, so that no lookup in flight stores one. Rejects with a TransientError if the store does not confirm
+ * this.
  */
 export async function uncache(kind: Kind, providerIds: readonly string[]): Promise<void> {
   const uncached =
@@ -74,10 +74,8 @@ async function read(kind: Kind, providerId: string): Promise<CacheRead> {
 }
 
 /**
- * Reads an internal id from the cache by the id at the identity provider. Never rejects (docs/contract.md, 5.2).
- *
- * A value that this service could not have stored is a miss, and the next write replaces it. A call takes at most 500 ms. The
- * calls of an event loop iteration share one round trip.
+ * Reads an internal id from the cache. Never rejects (docs/contract.md, 5.2). A value that this service could not have stored is
+ * a miss. A call takes at most 500 ms. The calls of an event loop iteration share one round trip.
  */
 export const readCachedId = (kind: Kind, providerId: string): Promise<CacheRead> =>
   withSpan(

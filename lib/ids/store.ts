@@ -4,9 +4,8 @@ import { batch } from '../core/async';
 import type { Kind, Stored } from '../core/ports';
 
 /**
- * Kinds of internal ids, each with the names of its table and of the column of the provider's id. A tenant is an organization of the identity provider.
- * Each kind has a table of its own, because foreign keys of other tables refer to it, and its unique key makes a link exactly
- * once.
+ * Kinds of internal ids: the table, and the column of the provider's id. A tenant is an organization. Each kind has a table,
+ * because foreign keys of other tables refer to it, and its unique key makes a link exactly once.
  */
 export const KINDS = {
   user: { table: 'users', column: 'identity_provider_user_id' },
@@ -51,11 +50,9 @@ export async function findLinks(
 const Inserted = z.array(z.object({ providerId: z.string(), id: z.guid() }));
 
 /**
- * Inserts links for ids that have none, and returns the internal ids of the inserted rows by the ids at the provider. If a
- * concurrent call inserts a link, only that call returns the id. Skips forgotten ids, unless the session token was issued after
- * the deletion. `issuedAt` is the issue time of that token, in seconds since 1970, or null without a token.
- *
- * The statement names the conflict target, so it fails without the unique key instead of creating a second link.
+ * Inserts links for ids that have none, and returns the internal ids of the inserted rows by the ids at the provider. Skips
+ * forgotten ids, unless the session token was issued after the deletion: `issuedAt`, in seconds since 1970, or null without a
+ * token. The statement names the conflict target, so it fails without the unique key instead of creating a second link.
  */
 export async function insertLinks(
   kind: Kind,
@@ -76,9 +73,9 @@ export async function insertLinks(
 const Expiries = z.array(z.object({ id: z.string(), until: z.number() }));
 
 /**
- * Returns the ids that are forgotten. The value of each id is the time at which its entry expires, in milliseconds since 1970, or
- * at which the pending deletion of a tenant is due. `issuedAt` is the issue time of a session token, in seconds since 1970. If
- * `issuedAt` is set, omits ids that were forgotten before the token was issued, because such a token may link a user again.
+ * Returns the forgotten ids, each with the time at which its entry expires or the deletion of its tenant is due, in milliseconds
+ * since 1970. With the issue time of a session token (`issuedAt`), omits ids that were forgotten before, because it may link them
+ * again.
  */
 export async function forgottenUntil(
   kind: Kind,
@@ -101,10 +98,7 @@ const find = (kind: Kind) =>
   });
 const finders = { user: find('user'), tenant: find('tenant') };
 
-/**
- * Returns the link of a user or an organization. The calls of an event loop iteration share a statement, because a lookup of many
- * ids costs little more than a lookup of one.
- */
+/** Returns a link. The calls of an event loop iteration share a statement, because a lookup of many ids costs little more. */
 export const findLink = (kind: Kind, providerId: string): Promise<Stored> => finders[kind](providerId);
 
 /** Inserts a link and returns the internal id, or undefined if `insertLinks` inserts none. */
