@@ -42,11 +42,10 @@ type Add = <T extends unknown[]>(
   run: (...args: T) => Promise<ExitCode>,
 ) => void;
 
-/** Adds the commands that both kinds have. */
-function addCommands(program: Command, kind: Kind, add: Add): void {
+/** Adds the commands that change nothing. */
+function addQueries(program: Command, kind: Kind, add: Add): void {
   const noun = NOUNS[kind];
   const { table } = KINDS[kind];
-  const needsAll = `Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${table}, forgotten_users, pending_deletions and link_changes.`;
   add(
     withRetries(program.command('check'))
       .description(
@@ -81,6 +80,12 @@ function addCommands(program: Command, kind: Kind, add: Add): void {
     'Needs a DATABASE_URL whose role may read the table link_changes. Exits with 1 if there is no row.',
     (id: string | undefined, options: Parameters<typeof showHistory>[2]) => showHistory(kind, id, options),
   );
+}
+
+/** Adds the commands for deletions. */
+function addDeletions(program: Command, kind: Kind, add: Add): void {
+  const noun = NOUNS[kind];
+  const needsAll = `Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${KINDS[kind].table}, forgotten_users, pending_deletions and link_changes.`;
   add(
     withChange(program.command('forget'))
       .description(
@@ -105,6 +110,10 @@ function addCommands(program: Command, kind: Kind, add: Add): void {
     `Needs a DATABASE_URL whose role may write the tables forgotten_users, pending_deletions and link_changes. Exits with 1 if there is nothing to do.`,
     (id: string, options: Parameters<typeof rememberOne>[2]) => rememberOne(kind, id, options),
   );
+}
+
+function addRelink(program: Command, kind: Kind, add: Add): void {
+  const noun = NOUNS[kind];
   const relink = withRetries(withChange(program.command('relink')))
     .description(
       `Links ${noun}s to their new ids at the identity provider, for example after a move to another instance. Each keeps the internal id. Changes nothing if a line of the map cannot be applied (a collision). After an interruption, run the same command again.`,
@@ -127,7 +136,7 @@ function addCommands(program: Command, kind: Kind, add: Add): void {
     );
   add(
     relink,
-    `Needs KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${table}, previous_ids, forgotten_users and link_changes. Exits with 1 if there are collisions or the run stopped early.`,
+    `Needs KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${KINDS[kind].table}, previous_ids, forgotten_users and link_changes. Exits with 1 if there are collisions or the run stopped early.`,
     (options: Parameters<typeof relinkLinks>[1]) => relinkLinks(kind, options),
   );
 }
@@ -198,6 +207,6 @@ export function createLinksProgram(kind: Kind): Command {
       'Needs a DATABASE_URL whose role may write the tables tenants, forgotten_users and link_changes. Exits with 1 if an organization could not be adopted or the run stopped early.',
       adoptTenants,
     );
-  addCommands(program, kind, add);
+  for (const addCommands of [addQueries, addDeletions, addRelink]) addCommands(program, kind, add);
   return program;
 }

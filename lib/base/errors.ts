@@ -121,7 +121,7 @@ export class UsageError extends Error {}
 /** Error classes whose messages have no secret in this project. Drivers and parsers throw subclasses, whose messages may have. */
 const SAFE_ERRORS: readonly unknown[] = [Error, UsageError, TransientError, InvalidEnvironmentError];
 
-/** Returns the message of a SAFE_ERRORS error, and for another one its name, its code and what describeError() includes. */
+/** Returns the message of a SAFE_ERRORS error, and the name, the code and the quotable message of another one. */
 export function safeMessage(thrown: unknown): string {
   const error = withoutValues(thrown);
   if (error instanceof Error && SAFE_ERRORS.includes(error.constructor)) return error.message;

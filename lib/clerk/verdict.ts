@@ -77,10 +77,7 @@ interface SdkSession {
 /** The verdict on a session that the SDK did not accept. */
 export const SIGNED_OUT: Verdict = { reason: 'signed-out' };
 
-/**
- * Returns the user of a session that the SDK verified. Of the tokens that the provider signs with this key, only a session token
- * has a session id (`sid`).
- */
+/** Returns the user of a session that the SDK verified. Other tokens of the same key have no session id (`sid`). */
 export function verdictOf(session: SdkSession): Verdict {
   const { isAuthenticated, userId, sessionId, sessionStatus, sessionClaims } = session;
   if (sessionStatus === 'pending') return { reason: 'pending-session' };
