@@ -73,7 +73,8 @@ export async function startIdpEmulator(settings: Settings, app: string): Promise
     publishableKey,
     secretKey,
     webhook: { url: `${app}/webhooks/idp/v1/user-created`, secret: webhookSecret },
-    retryScale: settings.IDP_RETRY_SCALE,
+    // A retry after 5 s comes after 5 ms, and one after 10 h after 36 s.
+    retryScale: 0.001,
     dataFile: path.join(settings.LOCAL_FOLDER, 'idp.json'),
     console: { preferredPort: consolePort },
     clerkJsFolder,
@@ -99,4 +100,4 @@ export async function startIdpEmulator(settings: Settings, app: string): Promise
 const userProvided = (line: string): Dependency => ({ line, environment: {}, stop: async () => {} });
 
 const keysFile = ({ LOCAL_FOLDER }: Settings) => path.join(LOCAL_FOLDER, 'keys.json');
-const readKeys = (settings: Settings) => localKeys(keysFile(settings), settings.IDP_KEY_STYLE);
+const readKeys = (settings: Settings) => localKeys(keysFile(settings));

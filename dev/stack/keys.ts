@@ -13,18 +13,17 @@ const StoredKeys = z.object({
 
 /**
  * Returns the keys, the secrets and the port in `file`, which belong to one local stack. Creates the file with random keys if it
- * does not exist. `style` selects the key format: that of a development instance (`test`) or of a production instance (`live`) of
- * the identity provider. The keys stay the same across restarts, so that browsers stay signed in: the names of the session
- * cookies contain a hash of the publishable key.
+ * does not exist. The keys stay the same across restarts, so that browsers stay signed in: the names of the session cookies
+ * contain a hash of the publishable key.
  */
-export function localKeys(file: string, style: 'test' | 'live') {
+export function localKeys(file: string) {
   if (!existsSync(file)) writeFileSync(file, `${JSON.stringify(randomKeys(), null, 2)}\n`, { mode: 0o600 });
   const { instance, secret, ...secrets } = read(file);
   // The browser SDK recognizes a development instance by the domain `clerk.accounts.dev`.
-  const host = style === 'test' ? `${instance}.clerk.accounts.dev` : `clerk.${instance}.localhost.example`;
+  const host = `${instance}.clerk.accounts.dev`;
   return {
-    publishableKey: `pk_${style}_${Buffer.from(`${host}$`).toString('base64')}`,
-    secretKey: `sk_${style}_${secret}`,
+    publishableKey: `pk_test_${Buffer.from(`${host}$`).toString('base64')}`,
+    secretKey: `sk_test_${secret}`,
     ...secrets,
   };
 }

@@ -33,10 +33,6 @@ const Settings = z.object({
   KV_REST_API_URL: z.url({ protocol: /^https?$/, error: 'not an http:// or https:// URL' }).optional(),
   KV_REST_API_TOKEN: z.string().optional(),
   IDP_SECRET_KEY: z.string().optional(),
-  /** Kind of keys of the emulated identity provider: `test` for a development instance, `live` for a production instance. */
-  IDP_KEY_STYLE: z.enum(['test', 'live'], 'neither test nor live').default('test'),
-  /** Factor for the delays of the webhook retry schedule. The default turns 5 s into 5 ms and 10 h into 36 s. */
-  IDP_RETRY_SCALE: z.coerce.number('not a number').min(0.0001).max(1).default(0.001),
 });
 
 /** Settings of the local stack, which does not start a dependency whose variables are set. */

@@ -31,8 +31,7 @@ export function createLocalStack() {
 
   /** Runs a command of the project in the environment of the stack. */
   const run = (command: string, args: readonly string[], more: Variables = {}) => {
-    const empty = { PORT: '', IDP_KEY_STYLE: '', IDP_RETRY_SCALE: '' };
-    const environment = { ...empty, LOCAL_FOLDER: folder, NEXT_DIST_DIR: BUILD_FOLDER, ...more };
+    const environment = { PORT: '', LOCAL_FOLDER: folder, NEXT_DIST_DIR: BUILD_FOLDER, ...more };
     const started = startProgram(command, args, environment, true);
     runs.push(started);
     return started;
