@@ -37,8 +37,9 @@ function isSigned(payload: string, headers: Record<string, string>, secret: stri
   try {
     new Webhook(secret).verify(payload, headers);
     return true;
-  } catch {
-    return false;
+  } catch (error) {
+    // After a signature that matches, svix parses the body. Nothing else throws a SyntaxError.
+    return error instanceof SyntaxError;
   }
 }
 
