@@ -1,11 +1,7 @@
 // The first import, so that the styles of components override the global ones.
 import './globals.css';
 import type { Metadata, Viewport } from 'next';
-import { headers } from 'next/headers';
 import type { ReactNode } from 'react';
-import { browserSettings } from '#lib/clerk/browser-settings';
-import { ClerkProvider } from '#lib/clerk/components';
-import { clerkAppearance } from './_ui/clerk-appearance';
 import { SiteFooter } from './_ui/site-footer';
 import { SiteHeader } from './_ui/site-header';
 
@@ -25,33 +21,19 @@ export const viewport: Viewport = {
   ],
 };
 
-/** Renders every page per request, because the identity provider's keys and the CSP nonce are unknown at build time. */
-export default async function RootLayout({ children }: { children: ReactNode }) {
-  const nonce = (await headers()).get('x-nonce') ?? '';
+/** Renders every page per request, because the header shows the session, and the CSP nonce is unknown at build time. */
+export default function RootLayout({ children }: { children: ReactNode }) {
   return (
     <html lang="en">
       <body>
-        <ClerkProvider
-          dynamic
-          nonce={nonce}
-          {...browserSettings()}
-          telemetry={false}
-          appearance={clerkAppearance}
-          signInUrl="/sign-in"
-          signUpUrl="/sign-up"
-          signInFallbackRedirectUrl="/account"
-          signUpFallbackRedirectUrl="/account"
-          afterSignOutUrl="/"
-        >
-          <a className="button skip-link" href="#main">
-            Skip to content
-          </a>
-          <SiteHeader />
-          <main id="main" tabIndex={-1}>
-            {children}
-          </main>
-          <SiteFooter />
-        </ClerkProvider>
+        <a className="button skip-link" href="#main">
+          Skip to content
+        </a>
+        <SiteHeader />
+        <main id="main" tabIndex={-1}>
+          {children}
+        </main>
+        <SiteFooter />
       </body>
     </html>
   );

@@ -1,31 +1,28 @@
+import { headers } from 'next/headers';
 import Link from 'next/link';
 import { operations } from '#lib/api/document';
-import { Show } from '#lib/clerk/components';
+import { readVerdict } from '#lib/clerk/verdict';
 import styles from './home.module.css';
 
-function Actions() {
-  return (
-    <Show
-      when="signed-in"
-      fallback={
-        <div className="actions">
-          <Link className="button primary" href="/sign-up">
-            Create an account
-          </Link>
-          <Link className="button" href="/sign-in">
-            Sign in
-          </Link>
-        </div>
-      }
-    >
-      <div className="actions">
-        <Link className="button primary" href="/account">
-          Open your account
-        </Link>
-      </div>
-    </Show>
-  );
-}
+/** The links load a document, so that the identity provider can renew an expired session. */
+const Actions = ({ isSignedIn }: { isSignedIn: boolean }) => (
+  <div className="actions">
+    {isSignedIn ? (
+      <a className="button primary" href="/account">
+        Open your account
+      </a>
+    ) : (
+      <>
+        <a className="button primary" href="/sign-up">
+          Create an account
+        </a>
+        <a className="button" href="/sign-in">
+          Sign in
+        </a>
+      </>
+    )}
+  </div>
+);
 
 /** Shows that a first request and a webhook lead to the same link. */
 function LinkDiagram() {
@@ -69,7 +66,8 @@ const steps = [
 
 const endpoints = operations.filter(({ tags }) => !tags.includes('service'));
 
-export default function HomePage() {
+export default async function HomePage() {
+  const { user } = readVerdict(await headers());
   return (
     <div className={`shell ${styles['home']}`}>
       <section className={styles['hero']}>
@@ -81,7 +79,7 @@ export default function HomePage() {
             webhook. The service gives the user one internal id, even if the request and the webhook arrive at
             the same time.
           </p>
-          <Actions />
+          <Actions isSignedIn={user !== undefined} />
         </div>
         <LinkDiagram />
       </section>

@@ -2,9 +2,28 @@ import { headers } from 'next/headers';
 import Link from 'next/link';
 import { mailsOnConsole } from '#lib/clerk/browser-settings';
 import { readVerdict } from '#lib/clerk/verdict';
-import { AccountMenu } from './account-menu';
 import { Mark } from './mark';
 import styles from './ui.module.css';
+
+/** The links load a document, so that the identity provider can renew an expired session. */
+const AccountMenu = ({ isSignedIn }: { isSignedIn: boolean }) => (
+  <nav aria-label="Account" className={styles['menu']}>
+    {isSignedIn ? (
+      <a className={styles['menuLink']} href="/account">
+        Account
+      </a>
+    ) : (
+      <>
+        <a className={styles['menuLink']} href="/sign-in">
+          Sign in
+        </a>
+        <a className={`button ${styles['small']}`} href="/sign-up">
+          Sign up
+        </a>
+      </>
+    )}
+  </nav>
+);
 
 /**
  * Has no account menu if the session could not be checked. On the local stack (`npm run dev`), links to the console, a web page

@@ -1,2 +1,2 @@
 /** The only module through which pages use the provider's SDK in the browser. */
-export { UserButton, useSession, useUser } from '@clerk/nextjs';
+export { useClerk, useSession, useUser } from '@clerk/nextjs';

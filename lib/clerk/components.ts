@@ -1,12 +1,4 @@
 /** The only module through which server-rendered pages use the provider's components. The import below sets the SDK's keys. */
 import './sdk-environment';
 
-export {
-  ClerkFailed,
-  ClerkLoaded,
-  ClerkLoading,
-  ClerkProvider,
-  Show,
-  SignIn,
-  SignUp,
-} from '@clerk/nextjs';
+export { ClerkProvider, SignIn, SignUp, UserButton } from '@clerk/nextjs';

@@ -1,7 +1,6 @@
 import type { Page } from 'playwright';
-import { axeViolations, signInNewUser } from '../harness/browser/browser';
+import { axeViolations } from '../harness/browser/browser';
 import { expect, test } from '../harness/browser/test';
-import type { TestService } from '../harness/service';
 
 /** Error that React logs when a connection closes early. The production build logs a number, and `next dev` logs a text. */
 const CONNECTION_CLOSED = /Minified React error #412|Connection closed/;
@@ -22,38 +21,36 @@ async function truncateResponses(page: Page, text: string): Promise<void> {
 // A request of the router may still be in flight at the end of a test.
 test.afterEach(({ page }) => page.unrouteAll({ behavior: 'ignoreErrors' }));
 
-/** Signs in and opens the account page. The response for this page is truncated, so the browser shows an error. */
-async function failToOpenAccount(page: Page, service: TestService, email: string): Promise<void> {
-  await signInNewUser(page, service, email, '/');
-  await truncateResponses(page, 'Your account');
-  await page.getByRole('link', { name: 'Open your account' }).click();
+/** Opens the home page by a link. The response for this page is truncated, so the browser shows an error. */
+async function failToOpenHome(page: Page): Promise<void> {
+  await page.goto('/docs');
+  await truncateResponses(page, 'One user');
+  await page.getByRole('link', { name: 'Identity link' }).click();
   await page.getByRole('heading', { name: 'This page could not be shown.' }).waitFor();
 }
 
 test('If the response for a page is truncated, the browser shows an error and a button that loads the page again', async ({
   page,
-  service,
   expectedErrors,
 }) => {
   expectedErrors.push(CONNECTION_CLOSED);
-  await failToOpenAccount(page, service, 'page@example.com');
+  await failToOpenHome(page);
   await page.getByRole('alert').getByText('it is safe to try again').waitFor();
   expect(await axeViolations(page)).toEqual([]);
 
   await page.unroute(ROUTER_REQUEST);
   await page.getByRole('button', { name: 'Try again' }).click();
-  await page.getByRole('heading', { name: 'Your account' }).waitFor();
-  expect(new URL(page.url()).pathname).toBe('/account');
+  await page.getByRole('heading', { name: 'One user' }).waitFor();
+  expect(new URL(page.url()).pathname).toBe('/');
 });
 
-test('If the response for the root layout is truncated, the browser shows an error page with a link to the home page', async ({
+test('If the response for the header is truncated, the browser shows an error page with a link to the home page', async ({
   page,
-  service,
   expectedErrors,
 }) => {
   expectedErrors.push(CONNECTION_CLOSED);
-  await failToOpenAccount(page, service, 'layout@example.com');
-  await truncateResponses(page, 'Skip to content');
+  await failToOpenHome(page);
+  await truncateResponses(page, '"aria-label":"Main"');
   await page.getByRole('button', { name: 'Try again' }).click();
   await page.getByRole('heading', { name: 'The site could not be shown.' }).waitFor();
   await page.getByText('it is safe to try again').waitFor();
@@ -62,5 +59,5 @@ test('If the response for the root layout is truncated, the browser shows an err
 
   // Uses the keyboard, because the error overlay of `next dev` covers the page.
   await page.getByRole('link', { name: 'Load the home page' }).press('Enter');
-  await page.getByRole('link', { name: 'Open your account' }).waitFor();
+  await page.getByRole('link', { name: 'Create an account' }).waitFor();
 });

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright';
-import { axeViolations, shownLink, signInNewUser } from '../harness/browser/browser';
+import { axeViolations, expiredSessionCookies, shownLink, signInNewUser } from '../harness/browser/browser';
 import { CONSOLE_URL, expect, test } from '../harness/browser/test';
 
 /** Each page that needs no session, with a function that waits until the page is complete. */
@@ -40,16 +40,19 @@ async function findProblems(page: Page) {
 const NONE = { violations: [], scrollsSideways: false };
 
 for (const [path, complete] of SIGNED_OUT_PAGES) {
-  test(`The page ${path} has no axe violations, no layout shifts at a width of 1280 px and no horizontal scrolling at 360 px`, async ({
+  test(`The page ${path} has no axe violations, no layout shifts at a width of 1280 px and no horizontal scrolling at 360 px, and loads the browser SDK only for a form`, async ({
     page,
     expectedErrors,
   }) => {
     expectedErrors.push(/status of 404 .*\/no-such-page/);
+    const scripts: string[] = [];
+    page.on('request', (request) => void (request.url().includes('@clerk') && scripts.push(request.url())));
     await recordLayoutShifts(page);
     await page.goto(path);
     await complete(page);
     expect(await readLayoutShifts(page)).toEqual([]);
     expect(await findProblems(page)).toEqual(NONE);
+    expect(scripts.length > 0, scripts.join()).toBe(path.startsWith('/sign-'));
   });
 }
 
@@ -68,6 +71,95 @@ test('For a signed-in user, / and /account have no axe violations, no layout shi
   await page.goto('/');
   await page.getByRole('link', { name: 'Open your account' }).waitFor();
   expect(await findProblems(page)).toEqual(NONE);
+});
+
+const READY = {
+  '/sign-in': 'Email address',
+  '/sign-up': 'Email address',
+  '/account': 'Identity-provider user id to register',
+};
+for (const [path, label] of Object.entries(READY)) {
+  test(`The page ${path} is hydrated without an error if its own script arrives after the browser SDK`, async ({
+    page,
+    service,
+  }) => {
+    if (path === '/account') await signInNewUser(page, service, 'late@example.com', '/docs');
+    const held: string[] = [];
+    await page.route('**/_next/static/chunks/**.js', async (route) => {
+      const response = await route.fetch();
+      if (/Loading the form…|Call the API/.test(await response.text())) {
+        held.push(route.request().url());
+        await expect.poll(() => page.evaluate('window.Clerk?.loaded')).toBe(true);
+      }
+      await route.fulfill({ response });
+    });
+    await page.goto(path);
+    await page.getByLabel(label).fill('x');
+    expect(held).not.toEqual([]);
+  });
+}
+
+test('Until the form of the sign-in page is complete, a placeholder is in its place, so that there is always one heading', async ({
+  page,
+}) => {
+  await page.addInitScript(() => {
+    const counts = new Set<number>();
+    Object.assign(window, { counts });
+    const count = () => {
+      const shown = [...document.querySelectorAll('main h1')].filter((each) => each.checkVisibility());
+      if (document.querySelector('footer')) counts.add(shown.length);
+      requestAnimationFrame(count);
+    };
+    count();
+  });
+  // Frames pass before each script, as on a slow line.
+  await page.route('**/npm/@clerk/**', async (route) => {
+    await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 300)));
+    await route.continue();
+  });
+  await page.goto('/sign-in');
+  await page.getByLabel('Email address').waitFor();
+  expect(await page.evaluate('[...window.counts]')).toEqual([1]);
+});
+
+test('The home page links a user whose session token has expired to the account page, not to the sign-in page', async ({
+  page,
+  service,
+}) => {
+  await signInNewUser(page, service, 'home@example.com', '/');
+  await page.context().addCookies(await expiredSessionCookies(page, service));
+  const visited: string[] = [];
+  page.on('request', (request) => visited.push(new URL(request.url()).pathname));
+  await page.getByRole('link', { name: 'Open your account' }).click();
+  await shownLink(page);
+  expect(visited).not.toContain('/sign-in');
+});
+
+test('In a page that runs from right to left, an id stays in the order of its characters', async ({
+  page,
+}) => {
+  await page.goto('/');
+  const [first = 0, last = 0] = await page.getByText('user_2x9Fq…').evaluate(({ firstChild }) => {
+    document.documentElement.dir = 'rtl';
+    const range = document.createRange();
+    return [0, 9].map((at) => {
+      if (firstChild) range.setStart(firstChild, at);
+      if (firstChild) range.setEnd(firstChild, at + 1);
+      return range.getBoundingClientRect().x;
+    });
+  });
+  expect(last).toBeGreaterThan(first);
+});
+
+test.describe('Without JavaScript', () => {
+  test.use({ javaScriptEnabled: false });
+  test('Without JavaScript, the sign-in page says only that the form needs it', async ({ page }) => {
+    await page.goto('/sign-in');
+    expect((await page.locator('main .card').innerText()).split(/\n+/)).toEqual([
+      'Sign in',
+      'The form needs JavaScript.',
+    ]);
+  });
 });
 
 test('The header links to the API page and, on the local stack, to the console', async ({ page }) => {

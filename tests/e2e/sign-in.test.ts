@@ -24,6 +24,7 @@ test('Without a session, /account redirects to the sign-in form. The form report
   await page.getByRole('button', { name: 'Continue' }).click();
   await page.waitForURL('/account');
   expect((await shownLink(page)).identityProviderUserId).toBe(user.id);
+  await page.getByRole('banner').getByRole('link', { name: 'Account' }).waitFor();
 });
 
 test('After a sign-out, the API responds with 401 and /account redirects to the sign-in page', async ({
@@ -36,7 +37,7 @@ test('After a sign-out, the API responds with 401 and /account redirects to the 
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.waitForURL('/');
   await page.getByRole('link', { name: 'Create an account' }).waitFor();
-  await page.getByRole('navigation', { name: 'Account' }).getByRole('link', { name: 'Sign in' }).waitFor();
+  await page.getByRole('banner').getByRole('link', { name: 'Sign in' }).waitFor();
   expect((await page.request.get('/users/v1/me')).status()).toBe(401);
   await page.goto('/account');
   expect(new URL(page.url()).pathname).toBe('/sign-in');

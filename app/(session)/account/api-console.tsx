@@ -57,6 +57,7 @@ export function ApiConsole({ identityProviderUserId }: { identityProviderUserId:
             <input
               autoCapitalize="none"
               autoComplete="off"
+              dir="ltr"
               name="identityProviderUserId"
               spellCheck={false}
               value={id}

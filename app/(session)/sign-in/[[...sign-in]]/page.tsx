@@ -2,8 +2,7 @@ import type { Metadata } from 'next';
 import { redirect } from 'next/navigation';
 import { SignIn } from '#lib/clerk/components';
 import { getUser } from '#lib/user';
-import { fillingAppearance } from '../../_ui/clerk-appearance';
-import { SignInFrame } from '../../_ui/sign-in-frame';
+import { SignInFrame } from '../../sign-in-frame';
 
 export const metadata: Metadata = {
   title: 'Sign in',
@@ -40,9 +39,5 @@ export default async function SignInPage({
   // this page does not redirect, because the form opens the page in `redirect_url` at the end.
   const isFirstStep = (await params)['sign-in'] === undefined;
   if (isFirstStep && target !== undefined && (await getUser())) redirect(target);
-  return (
-    <SignInFrame title="Sign in" size="sign-in">
-      <SignIn appearance={fillingAppearance} />
-    </SignInFrame>
-  );
+  return <SignInFrame title="Sign in" size="sign-in" Form={SignIn} />;
 }

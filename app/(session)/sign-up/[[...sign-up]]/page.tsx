@@ -1,7 +1,6 @@
 import type { Metadata } from 'next';
 import { SignUp } from '#lib/clerk/components';
-import { fillingAppearance } from '../../_ui/clerk-appearance';
-import { SignInFrame } from '../../_ui/sign-in-frame';
+import { SignInFrame } from '../../sign-in-frame';
 
 export const metadata: Metadata = {
   title: 'Sign up',
@@ -10,9 +9,5 @@ export const metadata: Metadata = {
 
 /** After the sign-up, the form opens the page in the query parameter `redirect_url`, and without it the account page. */
 export default function SignUpPage() {
-  return (
-    <SignInFrame title="Sign up" size="sign-up">
-      <SignUp appearance={fillingAppearance} />
-    </SignInFrame>
-  );
+  return <SignInFrame title="Sign up" size="sign-up" Form={SignUp} />;
 }

@@ -1,6 +1,8 @@
 import type { Metadata } from 'next';
+import { UserButton } from '#lib/clerk/components';
 import { getTenant, requireUser } from '#lib/user';
-import { CopyButton } from '../_ui/copy-button';
+import { CopyButton } from '../../_ui/copy-button';
+import { Hydrated } from '../hydrated';
 import styles from './account.module.css';
 import { ApiConsole } from './api-console';
 import { EmailAddress } from './email-address';
@@ -40,9 +42,18 @@ export default async function AccountPage() {
   const tenant = await getTenant();
   return (
     <div className={`shell ${styles['account']}`}>
-      <div className={styles['section']}>
+      <div className={styles['heading']}>
         <h1>Your account</h1>
-        <EmailAddress />
+        <span className={styles['avatar']}>
+          <Hydrated fallback={null}>
+            <UserButton />
+          </Hydrated>
+        </span>
+        <p>
+          <Hydrated fallback={'\u00a0'}>
+            <EmailAddress />
+          </Hydrated>
+        </p>
       </div>
       <Ids
         id="ids"
