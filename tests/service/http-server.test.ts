@@ -79,6 +79,10 @@ test.each(['TRACE', 'TRACK', 'PROPFIND', 'QUERY', 'FOO', 'get', 'CONNECT'])(
   },
 );
 
+test('The page for an unchecked session is not found at its own address', async () => {
+  expect((await send(`${service.url}/unavailable`)).status).toBe(404);
+});
+
 test('The server keeps an idle connection for longer than the idle timeouts of common proxies', async () => {
   expect((await send(service.url + ME)).headers.get('keep-alive')).toBe('timeout=125');
 });
