@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import { createServer, IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import nextEnv from '@next/env';
 import { beginShutdown, closeDependencies, isShuttingDown } from '#lib/base/shutdown';
-import { rejectedStatus } from '#lib/http/address';
+import { MAX_BODY_BYTES, rejectedStatus } from '#lib/http/address';
 import { type RejectionStatus, rejection } from '#lib/http/rejection';
 import { limitSilence } from '#lib/http/silence';
 
@@ -59,6 +59,21 @@ const handle = app.getRequestHandler();
 
 const responses = new Set<ServerResponse>();
 
+/**
+ * A request that emits `overflow` at the end of 1 MiB of its body. Node.js then reads no more of it. Next.js would copy a body
+ * without a length, whatever its size, before the middleware can check the credential.
+ */
+class LimitedRequest extends IncomingMessage {
+  private bytes = 0;
+
+  override push(chunk: Buffer | null): boolean {
+    this.bytes += chunk?.length ?? 0;
+    if (this.bytes <= MAX_BODY_BYTES) return super.push(chunk);
+    this.emit('overflow');
+    return false;
+  }
+}
+
 function listener(request: IncomingMessage, response: ServerResponse): void {
   responses.add(response.once('close', () => responses.delete(response)));
   if (isShuttingDown()) response.shouldKeepAlive = false;
@@ -71,15 +86,22 @@ function listener(request: IncomingMessage, response: ServerResponse): void {
     contentLength: request.headers['content-length'],
   });
   const reject = (status: RejectionStatus, error?: unknown) => {
+    if (status === 413) response.shouldKeepAlive = false;
     const { headers, body } = rejection(status, request.headers['x-request-id'], error);
     if (response.headersSent) response.destroy();
     else response.writeHead(status, headers).end(body);
   };
+  request.once('overflow', () => reject(413));
   if (status === undefined) handle(request, response).catch((error: unknown) => reject(500, error));
   else reject(status);
 }
 
-const limits = { requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS, connectionsCheckingInterval: 1_000 };
+const limits = {
+  IncomingMessage: LimitedRequest,
+  requestTimeout: REQUEST_MS,
+  headersTimeout: REQUEST_MS,
+  connectionsCheckingInterval: 1_000,
+};
 // instrumentation.ts has checked the variable. Its schema would need zod, which the image of the Dockerfile does not contain.
 const keepAliveTimeout = Number(process.env['KEEP_ALIVE_SECONDS']?.trim() || 125) * 1_000;
 const server = createServer({ ...limits, keepAliveTimeout }, listener);

@@ -14,7 +14,8 @@ export function isApi(pathname: string): boolean {
 }
 
 const MAX_PARAMETERS = 100;
-const MAX_BODY_BYTES = 1024 * 1024;
+/** No route reads more. */
+export const MAX_BODY_BYTES = 1024 * 1024;
 
 /** The parts of a request that decide whether the service handles it. */
 export interface RequestLine {

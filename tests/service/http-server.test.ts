@@ -108,6 +108,18 @@ describe('Limits', () => {
     expect(text).toContain(json('Request header fields too large'));
   });
 
+  test.each([
+    ['without a length', { 'Transfer-Encoding': 'chunked' }, `20000\r\n${'x'.repeat(0x20000)}\r\n`],
+    ['with a length', { 'Content-Length': '99999999', Connection: 'keep-alive' }, 'x'.repeat(0x20000)],
+  ])(
+    'A body of more than 1 MiB %s gets one 413 before it ends, and its connection is closed',
+    async (_case, headers, chunk) => {
+      const sent = await sendRaw(requestHead(`POST ${HOOK} HTTP/1.1`, headers) + chunk.repeat(9));
+      expect(sent).toMatchObject({ statuses: [413], closed: true });
+      expect(sent.text).toContain(json('Payload too large'));
+    },
+  );
+
   test('A client that does not complete its request in 10 s gets a 408 in JSON, and its connection is closed', async () => {
     for (const { statuses, closed, text } of await slow) {
       expect({ statuses, closed }).toEqual({ statuses: [408], closed: true });
