@@ -14,6 +14,9 @@ export function textProblem(value: unknown, maxLength: number): string | undefin
 /** An internal id as the database returns it. New ids have UUID version 7. Imported rows may have another version. */
 export const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
+/** The UUIDs without and with all bits (RFC 9562, 5.9 and 5.10), which stand for no id. */
+export const RESERVED = /^(?:0{8}-(?:0{4}-){3}0{12}|f{8}-(?:f{4}-){3}f{12})$/;
+
 /** Maximum number of code points of an identity-provider user id. */
 export const MAX_ID_LENGTH = 255;
 

@@ -2,7 +2,7 @@ import { environment } from '../base/env';
 import { TransientError } from '../base/errors';
 import { withSpan } from '../base/telemetry';
 import type { CacheRead, Kind } from '../core/ports';
-import { UUID } from '../core/values';
+import { RESERVED, UUID } from '../core/values';
 import { withKv } from '../storage/kv';
 
 const cacheKey = (kind: Kind, providerId: string) => `auth:${kind}-id-by-idp:${providerId}`;
@@ -64,7 +64,8 @@ async function read(kind: Kind, providerId: string): Promise<CacheRead> {
         throw error;
       }),
     );
-    if (typeof value === 'string' && UUID.test(value)) return { outcome: 'hit', id: value };
+    if (typeof value === 'string' && UUID.test(value) && !RESERVED.test(value))
+      return { outcome: 'hit', id: value };
     // A registration in flight can be older than a block.
     const isShared = kind === 'user' || value !== BLOCKED;
     return { outcome: 'miss', isShared, put: (id) => put(kind, providerId, id, value) };

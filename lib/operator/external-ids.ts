@@ -3,7 +3,7 @@ import { InternalUserId } from '../api/schemas';
 import { type RetryOptions, retry, retryOnConflict } from '../base/retry';
 import { setExternalId } from '../clerk/backend-api';
 import type { Kind } from '../core/ports';
-import { isIdentityProviderUserId } from '../core/values';
+import { isIdentityProviderUserId, RESERVED } from '../core/values';
 import { forgottenUntil, KINDS } from '../ids/store';
 import { database, raw, sql } from '../storage/database';
 import { restoreLinks, TRANSACTION } from './delete-link';
@@ -15,9 +15,6 @@ import { lookUp } from './rows';
 // A team can set the `external_id` of a user at the provider. A request never depends on it.
 
 const Ids = z.array(z.object({ id: z.string() }));
-
-/** The UUIDs without and with all bits (RFC 9562, 5.9 and 5.10), which stand for no id. */
-const RESERVED = /^(?:0{8}-(?:0{4}-){3}0{12}|f{8}-(?:f{4}-){3}f{12})$/;
 
 /** Returns true for a UUID in lower case that can be an internal id. */
 const isUsable = (id: string): boolean => InternalUserId.safeParse(id).success && !RESERVED.test(id);

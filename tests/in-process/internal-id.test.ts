@@ -61,6 +61,7 @@ describe.each(['user', 'tenant'] as const)('The lookup of a %s', (kind) => {
     `${OTHER_ID} `,
     `0${OTHER_ID}`,
     OTHER_ID.slice(1),
+    '00000000-0000-0000-0000-000000000000',
   ])(
     'replaces a cached value that the service cannot have stored, for a tenant with a block: %j',
     async (value) => {

@@ -82,6 +82,7 @@ test.each([
   '/%75sers/v1/me',
   '/%5a',
   '/users%2fv1/me',
+  '/users%5cv1/me',
   '/users/v1/%ff',
   'users/v1/me',
   '*',

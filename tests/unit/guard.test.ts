@@ -164,6 +164,8 @@ test.each<[string, Verdict, string]>([
   ['no active organization', { user: 'user_1' }, 'no-organization'],
   ['another role', member, 'organization-role'],
   ['a role in another case', inRole('org:Admin'), 'organization-role'],
+  ['a role that begins the name of the right one', inRole('org:adm'), 'organization-role'],
+  ['a role that the right one begins', inRole('org:administrator'), 'organization-role'],
 ])(
   'A session with %s gets a 403, and neither the user nor the tenant is looked up',
   async (_what, verdict, reason) => {
