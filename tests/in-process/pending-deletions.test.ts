@@ -126,6 +126,16 @@ describe.each([
     },
   );
 
+  test.each([undefined, null])(
+    'An event whose data is %j has no effect, and its delivery succeeds',
+    async (data) => {
+      const payload = JSON.stringify({ type, data });
+      const headers = new Headers(signatureHeaders(payload, { secret: SIGNING_SECRET }));
+      const delivered = service.receiveWebhook(payload, headers, [SIGNING_SECRET], HANDLERS);
+      expect(await delivered).toEqual({ received: true, eventType: type });
+    },
+  );
+
   test('If a relink has moved a user or tenant to another id, the pending deletion of the previous id does not delete the row', async () => {
     const internalId = await linkAndDelete('id_moved');
     await pool.query(`UPDATE ${table} SET ${column} = 'id_new_id' WHERE id = $1`, [internalId]);
