@@ -6,10 +6,10 @@ const common = {
   execArgv: ['--import', './tests/vitest/exit-with-vitest.mjs'],
   // With `false`, a worker process loads each package once. With `true`, it would load each package once per test file.
   isolate: false,
-  // The timeouts (in milliseconds) only end tests that hang.
-  testTimeout: 30_000,
-  expect: { poll: { timeout: 20_000 } },
-  hookTimeout: 60_000,
+  // The timeouts (in milliseconds) only end tests that hang, also on a machine with other work.
+  testTimeout: 120_000,
+  expect: { poll: { timeout: 60_000 } },
+  hookTimeout: 180_000,
   // Each worker loads the packages again, so more workers than cores take longer.
   maxWorkers: '100%',
   teardownTimeout: 30_000,

@@ -2,7 +2,7 @@ import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { endProcess, isAlive, killOnExit, waitUntil } from './processes';
 
-export interface ProcessOptions extends Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid' | 'timeout'> {
+export interface ProcessOptions extends Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid'> {
   /** Destination of standard output and standard error: `written` (the default), the output of this process, or a file. */
   readonly output?: 'capture' | 'inherit' | { readonly file: string };
   /** True: the process is the leader of a new process group, which does not get the Ctrl-C of the terminal. */
@@ -93,8 +93,9 @@ export function startProcess(
     async ready(condition, milliseconds = 60_000) {
       const isUp = await waitUntil(async () => hasEnded || (await condition()), milliseconds);
       if (isUp && !hasEnded) return;
+      const problem = hasEnded ? 'did not start' : `was not ready after ${milliseconds / 1_000} s`;
       await stop();
-      throw new Error(`${program} ${args.join(' ')} did not start.\n${allOutput().slice(-4_000)}`);
+      throw new Error(`${program} ${args.join(' ')} ${problem}.\n${allOutput().slice(-4_000)}`);
     },
     stop,
   };
