@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod/mini';
 import { isLoopback, parseEnvironmentSubset, variables } from '../base/env';
-import { errorCode } from '../base/errors';
+import { errorCode, messageOf } from '../base/errors';
 import { API_VERSION } from '../clerk/sdk-version';
 import { fieldsOf, parseJson } from '../core/values';
 
@@ -16,6 +16,9 @@ const TIMEOUT_MS = 20_000;
 const CALL_EVERY_MS = 1_100;
 const ATTEMPTS = 5;
 const MAX_PAUSE_SECONDS = 60;
+const MAX_BYTES = 1024 * 1024;
+/** An id that may be a segment of a path. */
+const ID = /^\w{1,64}$/;
 
 const { IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY, CLERK_API_URL, CLERK_FAPI_URL } = variables.shape;
 const Keys = z.object({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY, CLERK_API_URL, CLERK_FAPI_URL });
@@ -29,6 +32,24 @@ export const at = (json: unknown, ...path: readonly (string | number)[]): unknow
 
 /** Returns an array, or an empty one for another value. */
 export const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+/** Returns the id at a path of JSON. Returns undefined for a text that could change the path of a call. */
+function idAt(json: unknown, ...path: readonly (string | number)[]): string | undefined {
+  const id = at(json, ...path);
+  return typeof id === 'string' && ID.test(id) ? id : undefined;
+}
+
+/** Reads at most 1 MiB of the body of a response. */
+async function readText({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body ?? []) {
+    size += chunk.length;
+    if (size > MAX_BYTES) throw new Error('a body above 1 MiB');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
 
 /** Describes a response by its status and Clerk's code of the error. */
 export const describeReply = ({ status, body }: Reply): string =>
@@ -53,9 +74,13 @@ export function connectInstance(signal: AbortSignal) {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]);
     try {
       const response = await fetch(url, { ...init, redirect: 'manual', signal: limit });
-      return { status: response.status, headers: response.headers, body: parseJson(await response.text()) };
+      return {
+        status: response.status,
+        headers: response.headers,
+        body: parseJson(await readText(response)),
+      };
     } catch (error) {
-      return { status: 0, headers: new Headers(), body: errorCode(error) };
+      return { status: 0, headers: new Headers(), body: errorCode(error) ?? messageOf(error) };
     }
   }
 
@@ -94,13 +119,13 @@ export async function removeTestData({ backend }: Instance, created: Iterable<st
     throw new Error(`The Backend API does not list users: ${describeReply(users)}. Check the secret key.`);
   const paths = new Set(created);
   for (const user of list(users.body))
-    if (EMAIL.test(String(at(user, 'email_addresses', 0, 'email_address'))))
-      paths.add(`/v1/users/${at(user, 'id')}`);
+    if (EMAIL.test(String(at(user, 'email_addresses', 0, 'email_address'))) && idAt(user, 'id'))
+      paths.add(`/v1/users/${idAt(user, 'id')}`);
   // An instance without organizations responds with an error.
   const { body } = await backend(`GET /v1/organizations?limit=100&query=${MARK}`);
   for (const organization of list(at(body, 'data')))
-    if (String(at(organization, 'name')).startsWith(MARK))
-      paths.add(`/v1/organizations/${at(organization, 'id')}`);
+    if (String(at(organization, 'name')).startsWith(MARK) && idAt(organization, 'id'))
+      paths.add(`/v1/organizations/${idAt(organization, 'id')}`);
   for (const path of paths) {
     const reply = await backend(`DELETE ${path}`);
     if (reply.status !== 200 && reply.status !== 404)
@@ -120,7 +145,7 @@ export async function createTestData(instance: Instance, created: Set<string>) {
   /** Returns a text of the response. Throws without it. */
   async function create(operation: string, body: object, field = 'id'): Promise<string> {
     const reply = await backend(operation, body);
-    const value = at(reply.body, field);
+    const value = field === 'id' ? idAt(reply.body, field) : at(reply.body, field);
     if (typeof value !== 'string') throw new Error(`${operation} fails: ${describeReply(reply)}`);
     if (operation === 'POST /v1/users') created.add(`/v1/users/${value}`);
     return value;
@@ -136,7 +161,7 @@ export async function createTestData(instance: Instance, created: Set<string>) {
   const session = await create('POST /v1/sessions', { user_id: one });
 
   const organization = await backend('POST /v1/organizations', { name: mark, created_by: one });
-  const organizationId = at(organization.body, 'id');
+  const organizationId = idAt(organization.body, 'id');
   const path = `/v1/organizations/${organizationId}`;
   if (organizationId !== undefined) created.add(path);
   await backend(`POST ${path}/memberships`, { user_id: other, role: 'org:member' });
@@ -152,7 +177,7 @@ export async function createTestData(instance: Instance, created: Set<string>) {
     __clerk_testing_token: await create('POST /v1/testing_tokens', {}, 'token'),
   });
   const signIn = await frontend(`POST /v1/client/sign_ins?${query}`, { strategy: 'ticket', ticket });
-  const browserSession = at(signIn.body, 'response', 'created_session_id');
+  const browserSession = idAt(signIn.body, 'response', 'created_session_id');
   const minted = await frontend(`POST /v1/client/sessions/${browserSession}/tokens?${query}`);
   return {
     ...instance,

@@ -1,6 +1,8 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { signToken } from 'clerk-emulator/testing';
 import { afterEach, expect, test, vi } from 'vitest';
-import { connectInstance, removeTestData } from '#lib/doctor/development-instance';
+import { at, connectInstance, MARK, removeTestData } from '#lib/doctor/development-instance';
 import { checkFacts } from '#lib/doctor/provider-facts';
 import { freePort } from '../../dev/system/listen';
 import { runCommand, startCommand } from '../harness/commands';
@@ -31,9 +33,8 @@ const edit =
   };
 const claims = (change: (claims: Json) => Json) =>
   edit(({ jwt }) => {
-    const [head, payload = '', signature] = String(jwt).split('.');
-    const changed = JSON.stringify(change(JSON.parse(Buffer.from(payload, 'base64url').toString())));
-    return { jwt: [head, Buffer.from(changed).toString('base64url'), signature].join('.') };
+    const payload = Buffer.from(String(jwt).split('.')[1] ?? '', 'base64url').toString();
+    return { jwt: signToken(emulator, change(JSON.parse(payload))) };
   });
 let calls = 0;
 const limitRate: Change = (forward) => {
@@ -106,8 +107,8 @@ const TEN = {
 };
 
 /** Starts a proxy in front of the emulator with these deviations. */
-async function startProxy(names: readonly string[]) {
-  const deviations = names.flatMap((name) => [DEVIATIONS[name] ?? []]);
+async function startProxy(names: readonly string[], ...more: readonly (readonly [RegExp, Change])[]) {
+  const deviations = [...names.flatMap((name) => [DEVIATIONS[name] ?? []]), ...more];
   const proxy = await startFetchServer(async (request) => {
     const { pathname, search, origin } = new URL(request.url);
     const { method, headers } = request;
@@ -148,21 +149,58 @@ test('verify:clerk names ten deviations with the places that rely on them, and e
   expect(exit).toBe(1);
 });
 
+/** Returns the checks that differ at an address. */
+async function differingAt(url: string) {
+  for (const [variable, value] of Object.entries(environmentOf(url))) vi.stubEnv(variable, value);
+  const { signal } = new AbortController();
+  const created = new Set<string>();
+  const checks = await checkFacts(connectInstance(signal), created, signal);
+  await removeTestData(connectInstance(signal), created);
+  return checks.filter(({ status }) => status === 'failure');
+}
+
 test.each(Object.keys(DEVIATIONS))(
   'Only the check "%s" differs if the instance deviates there',
   async (name) => {
-    const { url } = await startProxy([name]);
-    for (const [variable, value] of Object.entries(environmentOf(url))) vi.stubEnv(variable, value);
-    const { signal } = new AbortController();
-    const created = new Set<string>();
-    const checks = await checkFacts(connectInstance(signal), created, signal);
-    await removeTestData(connectInstance(signal), created);
-    const differing = checks.filter(({ status }) => status === 'failure');
+    const differing = await differingAt((await startProxy([name])).url);
     expect(differing.map((check) => check.name)).toEqual([name]);
     for (const place of differing[0]?.remedy?.match(/[\w/.-]+\.(?:ts|md)/g) ?? [])
       expect(existsSync(place)).toBe(true);
   },
 );
+
+const endless = () =>
+  new Response(new ReadableStream({ pull: (stream) => stream.enqueue(new Uint8Array(65_536)) }));
+const { n, e } = generateKeyPairSync('rsa', { modulusLength: 2_048 }).publicKey.export({ format: 'jwk' });
+
+test.each<[what: string, change: Change]>([
+  [
+    'another key under the same id',
+    edit(({ keys }) => ({ keys: [{ kty: 'RSA', kid: at(keys, 0, 'kid'), n, e }] })),
+  ],
+  ['a body without an end', endless],
+])('verify:clerk notices %s', async (_what, change) => {
+  const [differing, ...others] = await differingAt((await startProxy([], [JWKS, change])).url);
+  expect([differing?.name, others]).toEqual([
+    'the Backend API returns the key of a session token within 4 s',
+    [],
+  ]);
+});
+
+test('verify:clerk sends no DELETE to a path that an id in a response would change', async () => {
+  const email_address = `${MARK}1+clerk_test@example.com`;
+  const user = { id: '../organizations/org_x?', email_addresses: [{ email_address }] };
+  const { url, calls } = await startProxy([], [/users\?limit=100&query/, reply([user])]);
+  for (const [variable, value] of Object.entries(environmentOf(url))) vi.stubEnv(variable, value);
+  expect(await removeTestData(connectInstance(new AbortController().signal))).toBe(0);
+  expect(calls.filter((call) => call.startsWith('DELETE'))).toEqual([]);
+});
+
+test('verify:clerk removes a user whose creation got no response', async () => {
+  const lost: Change = async (forward) => new Response((await forward()) && null, { status: 500 });
+  const { url } = await startProxy([], [/^POST \/v1\/users$/, lost]);
+  expect(await runCommand('verify-clerk', [], environmentOf(url))).toMatchObject({ exit: 1 });
+});
 
 test('verify:clerk removes what it has created after SIGINT, and what a killed run has left', async () => {
   const { url, calls } = await startProxy(['the Backend API returns the key of a session token within 4 s']);
