@@ -92,9 +92,15 @@ export async function startPostgres({ folder, port, durable }: PostgresOptions):
       graceMs: 15_000,
     },
   );
-  await server.ready(() => {
+  const isReady = () => {
     const [pid, , , , , , , state] = readPidFile(cluster);
     return Number(pid) === server.pid && state?.trim() === 'ready';
+  };
+  await server.ready(isReady).catch((error: unknown) => {
+    if (!server.output().includes('incompatible with server')) throw error;
+    throw new Error(
+      `The database in ${cluster.folder} belongs to another version of PostgreSQL. Delete the folder to start without its data.`,
+    );
   });
 
   const url = (database: string) =>

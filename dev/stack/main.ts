@@ -1,7 +1,8 @@
 import '../../commands/require-client';
-import { parseArgs } from 'node:util';
+import { accessSync, constants } from 'node:fs';
+import { Command } from 'commander';
 import { errorCode, messageOf } from '#lib/base/errors';
-import { prepareEnvironment, readSettings } from './settings';
+import { prepareEnvironment, projectFolder, readSettings } from './settings';
 
 /** Time limit of the whole shutdown. It exceeds the shutdown timeout of each component. */
 const STOP_TIMEOUT_MS = 40_000;
@@ -21,15 +22,24 @@ async function stopAll(stops: (() => unknown)[]): Promise<void> {
 }
 
 /** `npm run dev` and `npm run preview`. Further arguments are passed to Next.js, for example `npm run dev -- -p 4000`. */
-async function main([mode, ...args]: readonly string[]): Promise<void> {
+async function main([mode, ...given]: readonly string[]): Promise<void> {
   if (mode !== 'dev' && mode !== 'preview')
     throw new Error('Usage: main.ts dev|preview [options of Next.js]');
+  const program = new Command(`npm run ${mode} --`)
+    .description('Starts the service, and each dependency whose variables are not set (.env.example).')
+    .option('-p, --port <number>', 'port of the service; default: PORT, or the first free one from 3000')
+    .argument('[options...]', 'other options, which Next.js gets')
+    .allowUnknownOption()
+    .parse(given, { from: 'user' });
+  const { port } = program.opts<{ readonly port?: string }>();
+  const { args } = program;
+  try {
+    accessSync(projectFolder, constants.W_OK);
+  } catch {
+    throw new Error(`Cannot write to ${projectFolder}, as Next.js and the stack do. Use a copy of it.`);
+  }
   prepareEnvironment(mode);
-  const { values } = parseArgs({ args, options: { port: { type: 'string', short: 'p' } }, strict: false });
-  const settings = readSettings({
-    ...process.env,
-    ...(values.port === undefined ? {} : { PORT: String(values.port) }),
-  });
+  const settings = readSettings({ ...process.env, ...(port === undefined ? {} : { PORT: port }) });
   const interruption = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     // npm runs this program in a shell and forwards SIGINT and SIGTERM to the process of the shell. Some shells replace their

@@ -201,3 +201,9 @@ test('The local stack does not start anything if the port in PORT is in use', as
   expect(written.stderr).toContain(`Port ${port} is in use`);
   expect(existsSync(path.join(local.folder, 'stack.json'))).toBe(false);
 });
+
+test('With --help, the local stack prints its options and does not start', async () => {
+  const { written, exited } = local.launch('dev', {}, ['--help']);
+  expect(await exited).toBe(0);
+  expect(written.stdout).toMatch(/^Usage: npm run dev -- [\s\S]*-p, --port <number>/);
+});

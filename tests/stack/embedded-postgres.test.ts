@@ -77,3 +77,11 @@ test('If the embedded PostgreSQL does not start, the error contains its log', as
   const port = await listen(occupied);
   await expect(start(newFolder(), { port })).rejects.toThrow(/could not bind IPv4 address "127.0.0.1"/);
 });
+
+test('An embedded PostgreSQL of another version does not start, and the error says what to do', async () => {
+  const folder = newFolder();
+  const { dataFolder, stop } = await start(folder);
+  await stop();
+  writeFileSync(path.join(dataFolder, 'PG_VERSION'), '16\n');
+  await expect(start(folder)).rejects.toThrow(/another version of PostgreSQL. Delete the folder/);
+});
