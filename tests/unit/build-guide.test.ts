@@ -15,7 +15,9 @@ function quotedBlocks(): { file: string; code: string }[] {
   return [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
     .filter(([, language = '']) => !NOT_QUOTED.has(language))
     .map(({ 2: code = '', index }) => {
-      const links = text.slice(0, index).matchAll(/\]\(\.\.\/((?:examples|tools)\/[^\s)]+)\)/g);
+      const links = text
+        .slice(0, index)
+        .matchAll(/\]\(\.\.\/((?:examples|tools)\/(?:[^\s()]|\([^)]*\))+)\)/g);
       return { file: [...links].at(-1)?.[1] ?? '', code };
     });
 }
@@ -25,7 +27,7 @@ test.each(quotedBlocks())('A code block of docs/build.md is an exact part of $fi
 });
 
 test('Each file that docs/build.md links to exists', () => {
-  const links = [...readFileSync(GUIDE, 'utf8').matchAll(/\]\(([^):\s]+?)(?:#[^)]*)?\)/g)].map(
+  const links = [...readFileSync(GUIDE, 'utf8').matchAll(/\]\(((?:[^():\s]|\([^)]*\))+?)(?:#[^)]*)?\)/g)].map(
     ([, link = '']) => link,
   );
   expect(links.filter((link) => !existsSync(path.join('docs', link)))).toEqual([]);

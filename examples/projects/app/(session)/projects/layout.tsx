@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { OrganizationSwitcher } from '#lib/clerk/organizations';
+import { Hydrated } from '../hydrated';
 
 /**
  * Frames the project pages. Each page checks the session itself, because Next.js does not run a layout for each page. Without a
@@ -8,11 +9,13 @@ import { OrganizationSwitcher } from '#lib/clerk/organizations';
 export default function ProjectsLayout({ children }: { children: ReactNode }) {
   return (
     <div className="shell">
-      <OrganizationSwitcher
-        hidePersonal
-        afterCreateOrganizationUrl="/projects"
-        afterSelectOrganizationUrl="/projects"
-      />
+      <Hydrated fallback={null}>
+        <OrganizationSwitcher
+          hidePersonal
+          afterCreateOrganizationUrl="/projects"
+          afterSelectOrganizationUrl="/projects"
+        />
+      </Hydrated>
       {children}
     </div>
   );
