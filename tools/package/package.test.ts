@@ -60,12 +60,12 @@ describe.each(HOSTS)('The package in a host with $name', (definition) => {
     send(`${host.url}/api/clerk`, { method: 'POST', headers, body });
   const idsIn = (responses: readonly { readonly body: unknown }[]) =>
     new Set(responses.map(({ body }) => z.object({ userId: z.string() }).parse(body).userId));
-  /** Waits until two statements of the application wait for the transaction of `database`. */
+  /** Waits until a statement of the application waits for the transaction of `database`. */
   async function waitForLocks(): Promise<void> {
     const waiting =
       'SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))';
     const overlaps = await waitUntil(
-      async () => (await host.database.query(waiting)).rows.length > 1,
+      async () => (await host.database.query(waiting)).rows.length > 0,
       20_000,
     );
     expect(overlaps, 'The statements did not overlap.').toBe(true);
@@ -211,7 +211,7 @@ describe.each(HOSTS)('The package in a host with $name', (definition) => {
     const past = await host.run(`! ${doctor}`);
     await host.database.query('ALTER TABLE "User" ADD UNIQUE ("clerkId")');
     rmSync(path.join(host.folder, file));
-    expect(past).toMatch(/^FAILURE +twenty registrations of users at once: .*unique/m);
+    expect(past).toMatch(/^FAILURE +a registration of users: .*unique/m);
     expect(Array.from(past.matchAll(/past\.ts:(\d+)/g), ([, line]) => line)).toEqual(['2', '3', '5']);
   });
 
