@@ -1,7 +1,7 @@
 import { describeError } from './base/errors';
 import { rateLimitedWarning } from './base/log';
 import type { AskProviders } from './clerk/credential';
-import type { Sessions } from './core/ports';
+import type { Kind, Sessions } from './core/ports';
 import { firstOf } from './core/sessions';
 import { isIdentityProviderUserId } from './core/values';
 
@@ -11,6 +11,8 @@ export interface Provider extends Sessions {
   readonly name: string;
   /** Start of all its user ids, which no other provider has. Default: empty, so that it can name every user. */
   readonly prefix?: string;
+  /** Returns those of the ids that it has, for the commands. */
+  has?(kind: Kind, ids: readonly string[]): Promise<readonly string[]>;
 }
 
 /** Time limit of a provider. */

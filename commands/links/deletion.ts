@@ -11,10 +11,12 @@ import { forgottenUntil } from '#lib/ids/store';
 import { type ForgetResult, forget, remember } from '#lib/operator/forget';
 import { type ForgetDueStep, forgetDue } from '#lib/operator/forget-due';
 import { type Change, newRun, recordRun } from '#lib/operator/history';
+import { holdersOf } from '#lib/operator/paginate';
 import { deletionDueAt, unfinishedIds } from '#lib/operator/pending-deletions';
 import { waitForLongQueries } from '#lib/storage/database';
+import { providers } from '#providers';
 import { type ExitCode, print, shown } from '../command';
-import { findAtProvider, linkOf, NOUNS, RETRY, VARIABLES } from './one-link';
+import { ASKED, findAtProvider, linkOf, NOUNS, RETRY, VARIABLES } from './one-link';
 
 const FORGET_VARIABLES = z.extend(VARIABLES, z.pick(variables, { FORGOTTEN_USERS_DAYS: true }).shape);
 
@@ -84,11 +86,12 @@ export async function forgetOne(
   const providerId = link?.providerId ?? id;
   print(`internal id    ${link?.internalId ?? 'none: not linked'}`);
   print(`provider's id  ${shown(providerId)}`);
-  const atProvider = await findAtProvider(kind, providerId);
+  const holder = (await holdersOf(kind, [providerId], providers, RETRY)).get(providerId);
+  const atClerk = holder === 'Clerk' ? await findAtProvider(kind, providerId) : undefined;
   print(
-    atProvider
-      ? `The identity provider still has this ${noun}. Delete it there first, unless you want a new internal id for it (docs/users.md).`
-      : `The identity provider has no such ${noun}. If it was deleted within the last minute, wait until the tokens have expired.`,
+    holder
+      ? `${holder} still has this ${noun}. Delete it there first, unless you want a new internal id for it (docs/users.md).`
+      : `There is no such ${noun} at ${ASKED}. If it was deleted within the last minute, wait until the tokens have expired.`,
   );
   print(`FORGOTTEN_USERS_DAYS is ${FORGOTTEN_USERS_DAYS} for this command.`);
   if (!yes && !(await isConfirmed(kind))) {
@@ -97,7 +100,7 @@ export async function forgetOne(
   }
   const result = await forget(kind, providerId, FORGOTTEN_USERS_DAYS, change);
   print(forgetMessages(noun)[result]);
-  const isPublished = link !== undefined && atProvider?.externalId === link.internalId;
+  const isPublished = link !== undefined && atClerk?.externalId === link.internalId;
   if (isPublished && !(await removeExternalId(providerId))) return 1;
   return result === 'forgotten' ? 0 : 1;
 }
@@ -111,7 +114,7 @@ const DUE_OUTCOMES: Readonly<
     'forgotten',
     ', and the id was linked again after `remember`, `adopt`, `relink` or a later sign-in',
   ],
-  restored: ['kept', ', because the identity provider has this id again'],
+  restored: ['kept', ', because this id exists again at '],
   moved: ['kept', ', because a relink has replaced this id with another one'],
   postponed: ['kept', ', because the deletion was cancelled or is due later'],
   relinked: ['pending', ', because the id has been linked again'],
@@ -128,11 +131,13 @@ export async function forgetAllDue(kind: Kind, options: Change): Promise<ExitCod
   const { FORGOTTEN_USERS_DAYS } = parseEnvironmentSubset(FORGET_VARIABLES);
   const change = { ...options, run: newRun() };
   const figures = { forgotten: 0, kept: 0, pending: 0 };
-  for await (const step of forgetDue(kind, FORGOTTEN_USERS_DAYS, change, { seconds: 30 })) {
+  const steps = forgetDue(kind, FORGOTTEN_USERS_DAYS, change, { seconds: 30 }, undefined, providers);
+  for await (const step of steps) {
     const [outcome, reason] = DUE_OUTCOMES[step.result];
     const cause = step.result === 'failed' ? `: ${safeMessage(step.error)}` : '';
+    const holder = step.result === 'restored' ? step.holder : '';
     const ids = `${step.idHash} (${step.internalId ?? 'not linked'})`;
-    print(`${new Date().toISOString()} ${ids} ${outcome}${reason}${cause}`);
+    print(`${new Date().toISOString()} ${ids} ${outcome}${reason}${holder}${cause}`);
     figures[outcome] += 1;
   }
   const { forgotten, kept, pending } = figures;

@@ -10,10 +10,11 @@ import { type Change, newRun, recordRun } from '#lib/operator/history';
 import { providerUsers } from '#lib/operator/paginate';
 import { reconcile } from '#lib/operator/reconcile';
 import type { LinkResult } from '#lib/operator/result';
+import { providers } from '#providers';
 import { type ExitCode, print, shown } from '../command';
 import { type Progress, showProgress } from '../progress';
 import { readMapFile } from './map-file';
-import { NOUNS, RETRY } from './one-link';
+import { ASKED, NOUNS, RETRY } from './one-link';
 
 const VARIABLES = z.pick(variables, { IDP_SECRET_KEY: true, DATABASE_URL: true, CLERK_API_URL: true });
 
@@ -199,17 +200,19 @@ export async function checkLinks(
 ): Promise<ExitCode> {
   parseEnvironmentSubset(VARIABLES);
   const progress = showProgress(`${NOUNS[kind]}s`, retrySeconds);
-  const results = reconcile(kind, progress.retryOptions);
+  const results = reconcile(kind, progress.retryOptions, providers);
+  const gone = `not at ${ASKED}`;
   let differences = 0;
   const { count, isComplete } = await countResults(progress, results, ({ id, outcome, reason }) => {
     differences += 1;
-    if (ids) print(`${outcome}: ${shown(id)}${outcome === 'not linked' ? '' : ` (${reason})`}`);
+    if (ids)
+      print(outcome === 'not linked' ? `${outcome}: ${shown(id)}` : `${gone}: ${shown(id)} (${reason})`);
   });
   const atProvider = count('linked', 'forgotten', 'not linked');
   print(
-    `${atProvider} ${NOUNS[kind]}s at the provider, ${count('not linked')} of them not linked, ${count('forgotten')} forgotten`,
+    `${atProvider} ${NOUNS[kind]}s at Clerk, ${count('not linked')} of them not linked, ${count('forgotten')} forgotten`,
   );
-  print(`${count() - atProvider} rows, ${count('not at the provider')} of them not at the provider`);
+  print(`${count() - atProvider} rows, ${count('not at the provider')} of them ${gone}`);
   if (!isComplete) process.stderr.write('Run the same command again\n');
   return isComplete && differences === 0 ? 0 : 1;
 }

@@ -10,6 +10,7 @@ import { exportUser } from '#lib/operator/export';
 import { deletionDueAt } from '#lib/operator/pending-deletions';
 import { allIdsOf, findRows, type LinkRow } from '#lib/operator/rows';
 import { exportOwnTables } from '#lib/tables/export-user';
+import { providers } from '#providers';
 import { type ExitCode, print, shown } from '../command';
 
 /** The word for the resource of the provider. */
@@ -22,6 +23,9 @@ export const VARIABLES = z.pick(variables, {
   KV_REST_API_TOKEN: true,
   CLERK_API_URL: true,
 });
+
+/** The providers that can tell which users they have. */
+export const ASKED = ['Clerk', ...providers.flatMap(({ name, has }) => (has ? [name] : []))].join(' or ');
 
 /** Limit for the retries of a call. The first cache call may exceed its timeout, because it also opens the connection. */
 export const RETRY = { seconds: 5 };

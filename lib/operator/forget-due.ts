@@ -1,9 +1,10 @@
 import { type RetryOptions, retry } from '../base/retry';
-import { listById } from '../clerk/backend-api';
 import type { Kind } from '../core/ports';
+import type { Provider } from '../providers';
 import { deleteIfDue } from './delete-link';
 import { completeDeletion, type ForgetResult, uncacheAll } from './forget';
 import type { Change } from './history';
+import { holdersOf } from './paginate';
 import { cancelDeletion, type DueDeletion, deletionDueAt, dueDeletions } from './pending-deletions';
 
 /**
@@ -14,6 +15,8 @@ import { cancelDeletion, type DueDeletion, deletionDueAt, dueDeletions } from '.
 export interface ForgetDueStep extends DueDeletion {
   readonly result: ForgetResult | 'renewed' | 'restored' | 'moved' | 'postponed' | 'failed';
   readonly error?: unknown;
+  /** The provider that has the id. */
+  readonly holder?: string | undefined;
 }
 
 /** Number of ids that are forgotten at the same time, so that their pauses overlap. Each needs a database connection. */
@@ -33,12 +36,13 @@ export async function* forgetDue(
   change: Change,
   retryOptions: RetryOptions,
   pause?: () => Promise<unknown>,
+  others: readonly Provider[] = [],
 ): AsyncGenerator<ForgetDueStep> {
   const due = await retry(retryOptions, () => dueDeletions(kind));
   for (let at = 0; at < due.length; at += BATCH_SIZE) {
     const batch = due.slice(at, at + BATCH_SIZE);
     const ids = batch.map(({ providerId }) => providerId);
-    const existing = new Set((await retry(retryOptions, () => listById(kind, ids))).map(({ id }) => id));
+    const existing = await holdersOf(kind, ids, others, retryOptions);
     const complete = async (deleted: readonly string[]): Promise<ForgetDueStep['result']> => {
       const result = await completeDeletion(kind, deleted, pause);
       return result === 'relinked' && !(await deletionDueAt(kind, deleted)) ? 'renewed' : result;
@@ -52,7 +56,7 @@ export async function* forgetDue(
     };
     const steps = batch.map((each) =>
       runOne(each).then(
-        (result): ForgetDueStep => ({ ...each, result }),
+        (result): ForgetDueStep => ({ ...each, result, holder: existing.get(each.providerId) }),
         (error: unknown): ForgetDueStep => ({ ...each, result: 'failed', error }),
       ),
     );

@@ -1,5 +1,7 @@
 import { type RetryOptions, retry } from '../base/retry';
-import { listPage, MAX_PAGE, type ProviderEntry, type ProviderPage } from '../clerk/backend-api';
+import { listById, listPage, MAX_PAGE, type ProviderEntry, type ProviderPage } from '../clerk/backend-api';
+import type { Kind } from '../core/ports';
+import type { Provider } from '../providers';
 
 /**
  * Yields the provider's users in pages, oldest first, each once, from those that were created at `since`. Misses no user that
@@ -49,4 +51,18 @@ export async function* providerOrganizations(
     if (page.length > 0) yield page;
     if (page.length < MAX_PAGE) return;
   }
+}
+
+/** Returns the name of the provider that has each of these ids: Clerk, or one of the others. */
+export async function holdersOf(
+  kind: Kind,
+  ids: readonly string[],
+  others: readonly Provider[],
+  retryOptions: RetryOptions,
+): Promise<ReadonlyMap<string, string>> {
+  const ofClerk = await retry(retryOptions, () => listById(kind, ids));
+  const holders = new Map(ofClerk.map(({ id }) => [id, 'Clerk']));
+  for (const provider of others)
+    for (const id of (await provider.has?.(kind, ids)) ?? []) holders.set(id, provider.name);
+  return holders;
 }

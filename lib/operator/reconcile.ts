@@ -1,7 +1,7 @@
 import { type RetryOptions, retry } from '../base/retry';
-import { listById } from '../clerk/backend-api';
 import type { Kind } from '../core/ports';
-import { providerOrganizations, providerUsers } from './paginate';
+import type { Provider } from '../providers';
+import { holdersOf, providerOrganizations, providerUsers } from './paginate';
 import type { LinkResult } from './result';
 import { allIdsOf, type LinkRow, lookUp, rowsAfter } from './rows';
 
@@ -19,7 +19,11 @@ const ROWS_PER_PAGE = 500;
  *
  * Throws if the provider or the database rejects a request, or fails for longer than `retryOptions.seconds`.
  */
-export async function* reconcile(kind: Kind, retryOptions: RetryOptions): AsyncGenerator<ReconcileResult[]> {
+export async function* reconcile(
+  kind: Kind,
+  retryOptions: RetryOptions,
+  others: readonly Provider[] = [],
+): AsyncGenerator<ReconcileResult[]> {
   const missing = kind === 'user' ? { reason: 'run a backfill' } : {};
   for await (const page of kind === 'user'
     ? providerUsers(retryOptions)
@@ -36,7 +40,7 @@ export async function* reconcile(kind: Kind, retryOptions: RetryOptions): AsyncG
   for (let last: LinkRow | undefined; ; ) {
     const links = await retry(retryOptions, () => rowsAfter(kind, last?.internalId, ROWS_PER_PAGE));
     const ids = links.flatMap(allIdsOf);
-    const known = new Set((await retry(retryOptions, () => listById(kind, ids))).map(({ id }) => id));
+    const known = await holdersOf(kind, ids, others, retryOptions);
     yield links.map((link): ReconcileResult => {
       const { providerId: id, internalId } = link;
       return allIdsOf(link).some((each) => known.has(each))

@@ -21,6 +21,17 @@ vi.mock('node:timers/promises', async (original) => {
   return { ...timers, setTimeout };
 });
 
+/** A provider of ids that begin with its name. */
+vi.mock('#providers', () => ({
+  providers: [
+    {
+      name: 'other',
+      has: async (_kind: string, ids: string[]) => ids.filter((id) => id.startsWith('other_')),
+    },
+    { name: 'silent' },
+  ],
+}));
+
 const { database, kv, provider, environment, run } = await startLinksCommand();
 const { pool } = database;
 const folder = temporaryFolder();
@@ -84,7 +95,7 @@ describe.each([
     pauses.length = 0;
     const { exit, stdout } = await command('forget', id, '--yes');
     expect([exit, pauses]).toEqual([0, [9_000]]);
-    expect(stdout).toContain(`provider still has this ${noun}`);
+    expect(stdout).toContain(`Clerk still has this ${noun}`);
     expect(stdout).toMatch(new RegExp(`This ${noun} no longer has a row or a cached id\\.\n$`));
     expect(stdout).not.toContain('@');
     expect([await idsOf(id), await kv.cachedId(id, kind)]).toEqual([[], null]);
@@ -195,7 +206,7 @@ describe.each([
     const receipts = stdout.trimEnd().split('\n');
     for (const [{ internalId }, outcome] of [
       [gone, 'forgotten'],
-      [restored, 'kept, because the identity provider has this id again'],
+      [restored, 'kept, because this id exists again at Clerk'],
       [kept, 'pending, because of an error: .* rows of the table orders_kept .*'],
     ] as const)
       expect(receipts).toContainEqual(
@@ -231,4 +242,18 @@ test('The forget command finds a user that was deleted at the provider by the in
   const { exit, stdout } = await run('user', 'forget', internalId, '--yes');
   expect({ exit, stdout }).toEqual({ exit: 0, stdout: expect.not.stringContaining('still has this user') });
   expect(await database.idsOf(id)).toEqual([]);
+});
+
+test('The check, due and forget commands query the other providers that tell which ids they have, and name them', async () => {
+  await database.link('other_ada', 'gone_ada');
+  const checked = await run('user', 'check', '--ids');
+  expect(checked.stdout).toMatch(/\nnot at Clerk or other: gone_ada \(/);
+  expect(checked.stdout).not.toContain('other_ada');
+  for (const id of ['other_ada', 'gone_ada'])
+    await pool.query("INSERT INTO pending_deletions VALUES ('user', $1, now() - interval '1 minute')", [id]);
+  const { stdout } = await run('user', 'due');
+  expect(stdout).toContain(' kept, because this id exists again at other\n');
+  expect(stdout).toContain('2 due, 1 forgotten, 1 kept, 0 pending');
+  expect((await run('user', 'forget', 'other_ada', '--yes')).stdout).toContain('other still has this user');
+  expect((await run('user', 'forget', 'gone_ada', '--yes')).stdout).not.toContain('still has');
 });

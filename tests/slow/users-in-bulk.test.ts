@@ -125,8 +125,8 @@ test.each([
     await link(...linked, 'two\nlines\u001b[2J');
     const [internalId] = await idsOf('two\nlines\u001b[2J');
     const unlinked = kind === 'user' ? `not linked: ${missing}\n` : '';
-    const ids = `${unlinked}not at the provider: "two\\nlines\\u001b[2J" (${internalId})\n`;
-    const counts = `3 ${noun}s at the provider, 1 of them not linked, 0 forgotten\n3 rows, 1 of them not at the provider\n`;
+    const ids = `${unlinked}not at Clerk: "two\\nlines\\u001b[2J" (${internalId})\n`;
+    const counts = `3 ${noun}s at Clerk, 1 of them not linked, 0 forgotten\n3 rows, 1 of them not at Clerk\n`;
     const check = (...args: string[]) => runLinksCommand(kind, ['check', ...args], environment());
     expect(await check()).toMatchObject({ exit: 1, stdout: counts });
     expect(await check('--ids')).toMatchObject({ exit: 1, stdout: ids + counts });

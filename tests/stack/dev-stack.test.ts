@@ -88,7 +88,7 @@ describe('A running local stack', async () => {
 
   test.each([
     ['npm run -s local doctor', 0, /\n\n\d+ ok, 0 warnings, 0 failed, 0 skipped\n$/],
-    ['npm run -s local users check', 0, /^\d+ users at the provider, 0 of them not linked, 0 forgotten\n/],
+    ['npm run -s local users check', 0, /^\d+ users at Clerk, 0 of them not linked, 0 forgotten\n/],
     ['npm run -s local users due', 0, /^0 due, 0 forgotten, 0 kept, 0 pending\n$/],
     ['npm run -s local -- users show nobody --shout', 2, /^$/],
     ['npm run -s local -- token --oauth https://a.example/ --scope read write', 0, /^eyJ\S+\n$/],

@@ -37,4 +37,11 @@ export const betterAuthSessions: Provider = {
       organization: id && member ? { id, role: roleOf(member.role) } : undefined,
     };
   },
+  async has(kind, ids) {
+    const { adapter } = await auth().$context;
+    const where = [{ field: 'id', operator: 'in' as const, value: [...ids] }];
+    const model = kind === 'user' ? 'user' : 'organization';
+    const rows = await adapter.findMany<{ id: string }>({ model, where, limit: ids.length });
+    return rows.map(({ id }) => id);
+  },
 };

@@ -83,7 +83,7 @@ async function sendRequests(signal: AbortSignal): Promise<void> {
 /** Waits until many more requests have been sent. */
 async function moreRequests(): Promise<void> {
   const before = requests;
-  await expect.poll(() => requests - before, { timeout: 60_000 }).toBeGreaterThan(500);
+  await expect.poll(() => requests - before, { timeout: 60_000 }).toBeGreaterThan(300);
 }
 
 /** Starts the move, and kills it once the condition holds. */
@@ -110,7 +110,7 @@ test(
   '1,000 users move to Better Auth and back while they send requests. Each has one internal id all the time, although the command is killed twice',
   async () => {
     const ended = new AbortController();
-    const load = Promise.all(Array.from({ length: 4 }, () => sendRequests(ended.signal)));
+    const load = Promise.all(Array.from({ length: 2 }, () => sendRequests(ended.signal)));
     await moreRequests();
     await moveUntil(async () => (await count('previous_ids')) > 0);
     await moveUntil(async () => (await count('auth_users')) >= USERS / 3);
