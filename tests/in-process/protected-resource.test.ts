@@ -19,6 +19,19 @@ import { inParallel } from '../harness/parallel';
 import { bearer, cookie, now, tokenFor } from '../harness/requests';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
+/** Another provider, whose cookie contains the user. */
+vi.mock('#providers', () => ({
+  providers: [
+    {
+      name: 'other',
+      authenticate({ headers }: Request) {
+        const user = /other=(\w+)/.exec(headers.get('cookie') ?? '')?.[1];
+        return user === undefined ? undefined : { user };
+      },
+    },
+  ],
+}));
+
 const { database, kv } = await startInProcess();
 const idp = stopAfterAll(await startProvider());
 /** Records requests to the provider's Backend API. The service sends none, because IDP_JWT_KEY is set. */
@@ -301,9 +314,19 @@ test.each([
     const session = tokenFor(idp, 'user_1', { azp: 'https://authorized.example' });
     expect(await send({ ...headers, ...cookie(session) }, withSessions)).toEqual(rejected(''));
     expect(reasons()).toEqual(['foreign-cookie']);
+    expect(await send({ ...headers, cookie: 'other=ada' }, withSessions)).toEqual(rejected(''));
     expect(await send({ ...headers, ...bearer(session) }, withSessions)).toMatchObject({ status: 200 });
   },
 );
+
+test('A session cookie of another provider counts in a request of the own origin, if the resource accepts sessions', async () => {
+  const headers = { 'sec-fetch-site': 'same-origin', cookie: 'other=ada' };
+  expect(await send(headers, withSessions)).toMatchObject({
+    status: 200,
+    body: { identityProviderUserId: 'ada' },
+  });
+  expect(await send(headers)).toEqual(rejected(''));
+});
 
 test('A resource rejects a token for another resource of the same origin with a 401, also if the token lacks a scope', async () => {
   const other = protectedResource('/other/v1', { scopes: [] });

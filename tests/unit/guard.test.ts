@@ -149,6 +149,14 @@ test('The log line of an impersonated session has `impersonated`, and neither th
   expect(JSON.stringify([vi.mocked(log.info).mock.calls, body])).not.toMatch(/user_support|agent/);
 });
 
+test.each([{ user: 'user_1' }, { reason: 'expired' }])(
+  'The log line has the name of another provider that decided: %o',
+  async (verdict) => {
+    await send(guard(handler), signed({ ...verdict, provider: 'other' }));
+    logged({ provider: 'other' });
+  },
+);
+
 test.each(['user ü/%2F', 'Ада \u{1f600}'])(
   'The id of a user reaches the handler unchanged: %s',
   async (id) => {
