@@ -11,7 +11,7 @@ export interface Provider extends Sessions {
   readonly name: string;
   /** Start of all its user ids, which no other provider has. Default: empty, so that it can name every user. */
   readonly prefix?: string;
-  /** Returns those of the ids that it has, for the commands. */
+  /** Returns those of the ids that it has. Only commands call this function. */
   has?(kind: Kind, ids: readonly string[]): Promise<readonly string[]>;
 }
 
@@ -30,8 +30,8 @@ function checkPrefixes(providers: readonly Provider[]): void {
 }
 
 /**
- * Returns a function that asks the providers about the credential of a request, which is all that they see of it. The first one
- * that knows it decides. If that one fails, the credential is unchecked, because no other one can tell. Returns undefined for an
+ * Returns a function that queries the providers about the credential of a request. They see nothing else of the request. The first
+ * one that knows it decides. If that one fails, the credential is unchecked, because no other one can check it. Returns undefined for an
  * empty list. Throws for a list in which two users could get the same id.
  */
 export function createAskProviders(providers: readonly Provider[]): AskProviders | undefined {

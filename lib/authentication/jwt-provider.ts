@@ -141,7 +141,7 @@ function readClaims(jwt: string): JWTPayload | undefined {
 
 /**
  * Creates a provider of users whose credential is a JWT with the signature of an issuer with public keys (OpenID Connect). Throws
- * an error for options with which a token for another service, or with a forged signature, could become a session.
+ * an error for options that could turn a token for another service, or a forged one, into a session.
  */
 export function jwtProvider(options: JwtProviderOptions): Provider {
   const { issuer, audience, clients = [], jwksUrl, algorithms = ALGORITHMS, prefix } = options;

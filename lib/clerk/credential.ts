@@ -97,8 +97,8 @@ export function otherCookies(headers: Headers): Credential | undefined {
 }
 
 /**
- * Returns what can be the credential of another provider: a bearer token of any form or, under the rule for cookies of
- * `extractCredential`, the other cookies.
+ * Returns the header that can have a credential of another provider: a bearer token of any form or, under the rule for cookies
+ * of `extractCredential`, the other cookies.
  */
 export function otherCredential(
   method: string,

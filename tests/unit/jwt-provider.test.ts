@@ -27,7 +27,7 @@ const second = await newKey('second');
 const rsa = await newKey('rsa', 'RS256');
 const privateKey = await exportJWK(first.privateKey);
 
-/** What the issuer serves. */
+/** The documents of the issuer. */
 let discovery: object;
 let keys: readonly JWK[];
 const document = () => JSON.stringify({ ...discovery, keys });

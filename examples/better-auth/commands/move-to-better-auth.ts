@@ -106,7 +106,7 @@ async function readUsers(file: string) {
       : [];
     for (const user of read) {
       const owner = taken.find(({ email }) => email === user.email?.email_address)?.id;
-      // Whoever made that account may not own the address, so the user does not get it.
+      // The owner of that account may not own the address, so the user does not get the account.
       if (owner !== undefined && owner !== known.get(user.id))
         stay(user.id, 'its address has another account there');
       else if (user.email) users.push({ ...user, email: user.email });

@@ -17,7 +17,7 @@ export function LoginForm() {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ email, password, name: '' }),
     }).catch(() => undefined);
-    // Loads the page anew, because the router could show pages from before the sign-in.
+    // Loads the whole page, because the router could show pages from before the sign-in.
     if (response?.ok) location.assign('/account');
     else setProblem(response?.status === 429 ? 'Too many attempts. Wait a minute.' : 'This did not work.');
   }

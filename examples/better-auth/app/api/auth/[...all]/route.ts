@@ -3,7 +3,7 @@ import { HttpError } from '#lib/http/error';
 import { route } from '#lib/http/route';
 import { auth } from '../../../../providers/better-auth/auth';
 
-/** Cookies with which a browser tells Clerk that a user is signed in. */
+/** Cookies of a session at Clerk. */
 const OF_CLERK = /^__(?:session|client_uat|clerk_db_jwt|refresh)(?:_|$)/;
 
 /** Deletes the cookies of Clerk. Clerk sets some for the whole domain, and a browser deletes a cookie only with its domain. */
@@ -18,7 +18,7 @@ function deleteClerkCookies({ cookies, nextUrl: { hostname } }: NextRequest, res
         response.headers.append('set-cookie', `${name}=; Path=/; Max-Age=0${domain}`);
 }
 
-/** The API of Better Auth. After a sign-in here, pages would otherwise ask Clerk first about its old cookies. */
+/** The API of Better Auth. After a sign-in here, pages would otherwise redirect the browser to Clerk first. */
 const handler = route(
   async (request) => {
     const response = await auth().handler(request);
