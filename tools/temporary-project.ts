@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, cpSync, linkSync, lstatSync, mkdirSync, readdirSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, linkSync, lstatSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { startProcess } from '../dev/system/start-process';
 
@@ -27,12 +27,16 @@ function linkOrCopy(source: string, target: string): void {
   }
 }
 
-/** Copies the files of this checkout that git does not ignore. */
+/** Copies the files of this checkout that git does not ignore, and links the packages that only a workspace has. */
 export function copyFiles(folder: string): void {
   const options = ['--cached', '--others', '--exclude-standard', '--deduplicate', '-z'];
   const files = execFileSync('git', ['ls-files', ...options], { encoding: 'utf8', maxBuffer: 2 ** 24 });
   for (const file of files.split('\0').filter(Boolean)) {
     if (lstatSync(file, { throwIfNoEntry: false })) cpSync(file, path.join(folder, file));
+  }
+  for (const name of readdirSync('packages')) {
+    const packages = path.join('packages', name, 'node_modules');
+    if (existsSync(packages)) linkFiles(packages, path.join(folder, packages));
   }
 }
 
