@@ -1,7 +1,4 @@
-/**
- * Returns a function that runs `work`, unless a run for the same key is in flight. Then it returns the result of that run.
- * Results are not cached.
- */
+/** Returns a function that runs `work`, or returns the result of a run for the same key in flight. Results are not cached. */
 export function singleFlight<T>(): (key: string, work: () => Promise<T>) => Promise<T> {
   const inFlight = new Map<string, Promise<T>>();
   return (key, work) => {
@@ -55,8 +52,8 @@ interface Call<Item, Result> {
 }
 
 /**
- * Returns a function that passes the items of one event loop iteration to a single call of `run`, and returns the result for its
- * item. `run` returns a result for each item, in the order of the items. If `run` rejects, each of these calls rejects.
+ * Returns a function that passes the items of one event loop iteration to a single call of `run`, which returns a result for each
+ * item, in their order. If `run` rejects, each of these calls does.
  */
 export function batch<Item, Result>(
   run: (items: readonly Item[]) => Promise<readonly Result[]>,

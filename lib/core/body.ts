@@ -3,8 +3,7 @@ import type { Schema } from './schema';
 import { parseJson } from './values';
 
 /**
- * Reads the whole body. Throws an HttpError 413 above `maxBytes`, and an HttpError 400 if the body cannot be read. Sets no
- * timeout, because the HTTP server limits the duration of a request.
+ * Reads the whole body. Throws an HttpError 413 above `maxBytes`, and 400 if it cannot be read. The HTTP server limits the time.
  */
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
@@ -54,10 +53,7 @@ export function limitBody(request: Request, { maxBytes, notUtf8 }: BodyLimits): 
 const MAX_JSON_BYTES = 16 * 1024;
 const NOT_JSON = 'The request body must be JSON in UTF-8';
 
-/**
- * Parses the JSON body of a request with a schema. Throws an HttpError 400 that describes the problem, or an HttpError 413 if
- * the body is too long.
- */
+/** Parses the JSON body with a schema. Throws an HttpError 400 that describes the problem, or 413 if it is too long. */
 export async function readJson<I, O>(request: Request, schema: Schema<I, O>): Promise<O> {
   const text = await limitBody(request, { maxBytes: MAX_JSON_BYTES, notUtf8: NOT_JSON }).text();
   const value = parseJson(text);

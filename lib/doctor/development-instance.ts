@@ -57,7 +57,7 @@ export const describeReply = ({ status, body }: Reply): string =>
 
 /**
  * Connects to the two APIs of the instance. Sends at most 60 calls a minute, unless both are on this machine. Repeats a call that
- * gets a 429. A call ends without a response after its time limit, and after `signal`.
+ * gets a 429. A call ends at its time limit, and at `signal`.
  */
 export function connectInstance(signal: AbortSignal) {
   const keys = parseEnvironmentSubset(Keys);
