@@ -21,9 +21,9 @@ import {
   requireSession,
   requireUser,
 } from './instance/accounts';
+import { notEmulated } from './instance/api-error';
 import { type Clock, creationTimes, systemClock } from './instance/clock';
 import type { Organization, Session, User } from './instance/data';
-import { notEmulated } from './instance/error';
 import { type Failures, failureQueue } from './instance/failures';
 import { type HandshakeSettings, handshakes } from './instance/handshakes';
 import { type Instance, parsePublishableKey } from './instance/instance';
@@ -133,60 +133,34 @@ const DEFAULT_PUBLISHABLE_KEY = `pk_test_${Buffer.from('emulator.clerk.accounts.
 
 /** Starts an emulator on the loopback interface. Rejects if the port is in use or the data file is invalid. */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
-  const clock = options.clock ?? systemClock;
-  const keys = {
-    publishableKey: options.publishableKey ?? DEFAULT_PUBLISHABLE_KEY,
-    secretKey: options.secretKey ?? `sk_test_${randomBytes(20).toString('hex')}`,
-  };
-  const publishableKey = parsePublishableKey(keys.publishableKey);
-  const store = await openStore(options.dataFile, options.signingKeyPem);
-  const key = signingKey(store.signingKeyPem);
-  const webhooks = startWebhooks({
-    store,
-    clock,
-    endpoint: options.webhook && { url: options.webhook.url, secrets: [options.webhook.secret] },
-    retryScale: options.retryScale ?? 1,
-    instanceId: key.kid,
-  });
   let operations: readonly string[] = [];
-  const instance: Instance = {
-    publishableKey,
-    secretKey: keys.secretKey,
-    signingKey: key,
-    sessionTokenSeconds: options.sessionTokenSeconds ?? 60,
-    verifyEmailAtSignUp: options.verifyEmailAtSignUp ?? true,
-    settings: Settings.parse(options),
-    clock,
-    creationTime: creationTimes(clock),
-    store,
-    webhooks,
-    failures: failureQueue(() => operations),
-    requests: requestLog(store.announce),
-    handshakes: handshakes(clock, options.handshake),
-    oauth: { accessTokenFormat: 'jwt', accessTokenSeconds: DAY_SECONDS, loopbackClients: false },
-  };
-  const clerkJs = serveClerkJs(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER);
+  const instance = await openInstance(options, () => operations);
+  const { store, webhooks, publishableKey, secretKey, signingKey } = instance;
   const backend = backendRoutes(instance);
-  const app = createApis(instance, backend, clerkJs);
+  const app = createApis(instance, backend, serveClerkJs(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER));
   operations = listOperations(app);
   const startedConsole =
     options.console && (await startConsole(instance, backend, options.console.preferredPort));
   const server = createHttpServer(app, errorBody);
-  const port = await listen(server, options.port).catch(async (error: unknown) => {
+  const stop = async () => {
     await startedConsole?.stop();
+    await close(server);
     await webhooks.stop();
     await store.close();
+  };
+  const port = await listen(server, options.port).catch(async (error: unknown) => {
+    await stop();
     throw error;
   });
-
   const url = `http://127.0.0.1:${port}`;
   const consoleUrl = startedConsole?.url;
-  const { publicKeyPem } = key;
+  const { publicKeyPem } = signingKey;
   return {
     url,
     consoleUrl,
     variables: sdkVariables({
-      ...keys,
+      publishableKey: publishableKey.text,
+      secretKey,
       url,
       consoleUrl,
       publicKeyPem,
@@ -195,7 +169,64 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     operations,
     issuer: publishableKey.issuer,
     publicKeyPem,
+    signingKey,
+    ...accountControls(instance, url),
+    store,
+    webhooks,
+    failures: instance.failures,
+    setHandshake: instance.handshakes.set,
+    oauth: instance.oauth,
+    stop,
+  };
+}
+
+/** Opens the data of an instance and starts its webhooks. Its servers are not started. */
+async function openInstance(
+  options: EmulatorOptions,
+  operations: () => readonly string[],
+): Promise<Instance> {
+  const clock = options.clock ?? systemClock;
+  const publishableKey = parsePublishableKey(options.publishableKey ?? DEFAULT_PUBLISHABLE_KEY);
+  const store = await openStore(options.dataFile, options.signingKeyPem);
+  const key = signingKey(store.signingKeyPem);
+  return {
+    publishableKey,
+    secretKey: options.secretKey ?? `sk_test_${randomBytes(20).toString('hex')}`,
     signingKey: key,
+    sessionTokenSeconds: options.sessionTokenSeconds ?? 60,
+    verifyEmailAtSignUp: options.verifyEmailAtSignUp ?? true,
+    settings: Settings.parse(options),
+    clock,
+    creationTime: creationTimes(clock),
+    store,
+    webhooks: startWebhooks({
+      store,
+      clock,
+      endpoint: options.webhook && { url: options.webhook.url, secrets: [options.webhook.secret] },
+      retryScale: options.retryScale ?? 1,
+      instanceId: key.kid,
+    }),
+    failures: failureQueue(operations),
+    requests: requestLog(store.announce),
+    handshakes: handshakes(clock, options.handshake),
+    oauth: { accessTokenFormat: 'jwt', accessTokenSeconds: DAY_SECONDS, loopbackClients: false },
+  };
+}
+
+type AccountControls = Pick<
+  Emulator,
+  | 'createUser'
+  | 'deleteUser'
+  | 'createOrganization'
+  | 'createSession'
+  | 'revokeSession'
+  | 'sessionToken'
+  | 'oauthToken'
+>;
+
+/** Returns the functions with which a program changes the accounts of an instance. */
+function accountControls(instance: Instance, url: string): AccountControls {
+  return {
     createUser({ email, password, firstName, lastName }) {
       const address = EmailAddress.parse(email);
       const user = createUser(instance, {
@@ -218,17 +249,6 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     sessionToken: (sessionId, origin) =>
       issueToken(instance, requireSession(instance, sessionId), { origin }),
     oauthToken: (userId, request = {}) => issueOAuthToken(instance, { issuer: url, userId }, request),
-    store,
-    webhooks,
-    failures: instance.failures,
-    setHandshake: instance.handshakes.set,
-    oauth: instance.oauth,
-    async stop() {
-      await startedConsole?.stop();
-      await close(server);
-      await webhooks.stop();
-      await store.close();
-    },
   };
 }
 

@@ -3,7 +3,7 @@ import { getRequestListener } from '@hono/node-server';
 import { type Context, Hono, type HonoRequest, type MiddlewareHandler } from 'hono';
 import { z } from 'zod';
 import { errorCode } from './errors';
-import { ApiError, notFound, SHORT_MESSAGES } from './instance/error';
+import { ApiError, notFound, SHORT_MESSAGES } from './instance/api-error';
 import { newId } from './instance/ids';
 
 const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];

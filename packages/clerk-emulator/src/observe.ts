@@ -1,7 +1,7 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import { errorBody, respond } from './http';
-import { ApiError, notEmulated } from './instance/error';
+import { ApiError, notEmulated } from './instance/api-error';
 import type { Instance } from './instance/instance';
 
 /**

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { type ApiRequest, parse, type Routes } from '../http';
 import { EmailAddress, requireUser, updateUser } from '../instance/accounts';
+import { requireFound } from '../instance/api-error';
 import type { User } from '../instance/data';
 import { deleteEmail, emailAddressResource, withEmail, withVerification } from '../instance/email-addresses';
-import { requireFound } from '../instance/error';
 import { withPrimary } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import { UNSENT } from '../instance/mail';

@@ -8,6 +8,8 @@ export const MetadataChange = z.strictObject({
   unsafe_metadata: Metadata.nullish(),
 });
 type MetadataChange = z.output<typeof MetadataChange>;
+/** The metadata of rows other than users. */
+export const OwnMetadata = MetadataChange.omit({ unsafe_metadata: true });
 
 /** Returns the fields of a request that replace metadata. A null removes all metadata of its kind. */
 export function changedMetadata({ public_metadata, private_metadata, unsafe_metadata }: MetadataChange) {

@@ -1,35 +1,20 @@
 import { z } from 'zod';
 import { type ApiRequest, pageOf, parse, type Routes } from '../http';
-import { EmailAddress, requireUser } from '../instance/accounts';
-import type { Membership, Organization, OrganizationInvitation } from '../instance/data';
-import { requireFound } from '../instance/error';
+import { requireUser } from '../instance/accounts';
+import type { Organization } from '../instance/data';
 import type { Instance } from '../instance/instance';
-import {
-  invitationResource,
-  membershipResource,
-  organizationResource,
-} from '../instance/organization-resources';
+import { organizationResource } from '../instance/organization-resources';
 import {
   ADMIN,
-  addMember,
-  closeInvitation,
   createOrganization,
   deleteOrganization,
-  inviteToOrganization,
   membersOf,
-  removeMember,
-  requireMembership,
   requireOrganization,
-  updateMember,
   updateOrganization,
 } from '../instance/organizations';
-import { invitationStatus } from '../instance/resources';
 import { describeList } from './lists';
-import { changedMetadata, MetadataChange, mergedMetadata } from './metadata';
-import { Days } from './tickets';
-import { USER_FILTERS, userFields } from './user-fields';
+import { changedMetadata, mergedMetadata, OwnMetadata } from './metadata';
 
-const OwnMetadata = MetadataChange.omit({ unsafe_metadata: true });
 const Fields = {
   ...OwnMetadata.shape,
   slug: z.string().min(1).nullish(),
@@ -45,47 +30,14 @@ const CreateOrganization = z.strictObject({
   created_by: z.string().nullish(),
 });
 const UpdateOrganization = z.strictObject({ ...Fields, name: z.string().min(1).nullish() });
-const AddMember = z.strictObject({ ...OwnMetadata.shape, user_id: z.string(), role: z.string() });
-const UpdateMember = z.strictObject({ role: z.string() });
-const Invite = z.strictObject({
-  email_address: EmailAddress,
-  role: z.string(),
-  inviter_user_id: z.string().nullish(),
-  ...OwnMetadata.shape,
-  expires_in_days: Days,
-  // Without effect, because the emulator mails no links.
-  redirect_url: z.url().nullish(),
-  notify: z.boolean().nullish(),
-});
-const InviteBulk = z.object({ items: z.array(Invite).max(10) });
-// Without effect, because the secret key permits everything.
-const Revoke = z.strictObject({ requesting_user_id: z.string().nullish() });
 /** The name of a field, and of the parameter that includes it. */
 const MISSING_MEMBER = 'missing_member_with_elevated_permissions';
 
-/** Returns the Backend API routes for organizations, their members and invitations. */
+/** Returns the Backend API routes for organizations. */
 export function organizationRoutes(instance: Instance): Routes<ApiRequest, unknown> {
-  const { organizations, organizationInvitations } = instance.store;
-  const member = (membership: Membership) => membershipResource(instance, membership);
-  const invitation = (row: OrganizationInvitation) => invitationResource(instance, row);
+  const { organizations } = instance.store;
   const find = (id: string) => requireOrganization(instance, id);
   const shown = (row: Organization) => organizationResource(instance, row);
-  const requireMember = (id: string, userId: string) => requireMembership(instance, find(id), userId);
-  const invitationsOf = (id: string) => {
-    const organization = find(id);
-    return organizationInvitations.all().filter(({ organizationId }) => organizationId === organization.id);
-  };
-  const requireInvitation = ({ id, otherId }: ApiRequest) => {
-    const found = invitationsOf(id).find((each) => each.id === otherId);
-    return requireFound(found, 'The invitation');
-  };
-  const invite = (id: string, inputs: readonly z.output<typeof Invite>[]) => {
-    const invited = inputs.map(({ email_address: email, role, expires_in_days: days, ...more }) => {
-      const inviterId = more.inviter_user_id ? requireUser(instance, more.inviter_user_id).id : null;
-      return { email, role, inviterId, days, ...changedMetadata(more) };
-    });
-    return inviteToOrganization(instance, find(id), invited).map(invitation);
-  };
   /** Returns an organization with the fields that the query includes. */
   const including = ({ searchParams }: URL, organization: Organization) => {
     const { members_count, ...resource } = organizationResource(instance, organization);
@@ -109,23 +61,6 @@ export function organizationRoutes(instance: Instance): Routes<ApiRequest, unkno
     orders: 'name created_at members_count',
     others: `limit offset include_members_count include_${MISSING_MEMBER}`,
   });
-  const selectMembers = describeList<Membership>({
-    fields: {
-      ...userFields(({ userId }) => requireUser(instance, userId)),
-      role: ({ role }) => [role],
-    },
-    filters: `${USER_FILTERS} role`,
-    orders: 'phone_number email_address created_at first_name last_name username',
-    defaultOrder: '',
-  });
-  const selectInvitations = describeList<OrganizationInvitation>({
-    fields: {
-      status: (row) => [invitationStatus(instance, row)],
-      email_address: ({ email }) => [email],
-    },
-    filters: 'status email_address',
-    orders: 'created_at email_address',
-  });
   return {
     'POST /v1/organizations': ({ body }) => {
       const { name, created_by, ...fields } = parse(CreateOrganization, body);
@@ -144,35 +79,6 @@ export function organizationRoutes(instance: Instance): Routes<ApiRequest, unkno
     'PUT /v1/organizations/:id/metadata': ({ id, body }) =>
       shown(updateOrganization(instance, find(id), changedMetadata(parse(OwnMetadata, body)))),
     'DELETE /v1/organizations/:id': ({ id }) => deleteOrganization(instance, find(id)),
-    'GET /v1/organizations/:id/memberships': ({ id, url }) =>
-      pageOf(url, selectMembers(membersOf(instance, find(id)), url), member),
-    'POST /v1/organizations/:id/memberships': ({ id, body }) => {
-      const { user_id, role, ...fields } = parse(AddMember, body);
-      const user = requireUser(instance, user_id);
-      return member(addMember(instance, find(id), { user, role, ...changedMetadata(fields) }));
-    },
-    'PATCH /v1/organizations/:id/memberships/:otherId': ({ id, otherId, body }) => {
-      return member(updateMember(instance, requireMember(id, otherId), parse(UpdateMember, body)));
-    },
-    'PATCH /v1/organizations/:id/memberships/:otherId/metadata': ({ id, otherId, body }) => {
-      const membership = requireMember(id, otherId);
-      return member(updateMember(instance, membership, mergedMetadata(membership, body)));
-    },
-    'DELETE /v1/organizations/:id/memberships/:otherId': ({ id, otherId }) => {
-      return removeMember(instance, requireMember(id, otherId));
-    },
-    'POST /v1/organizations/:id/invitations': ({ id, body }) => invite(id, [parse(Invite, body)])[0],
-    'POST /v1/organizations/:id/invitations/bulk': ({ id, body }) => {
-      const data = invite(id, parse(InviteBulk, body).items);
-      return { data, total_count: data.length };
-    },
-    'GET /v1/organizations/:id/invitations': ({ id, url }) =>
-      pageOf(url, selectInvitations(invitationsOf(id), url), invitation),
-    'GET /v1/organizations/:id/invitations/:otherId': (request) => invitation(requireInvitation(request)),
-    'POST /v1/organizations/:id/invitations/:otherId/revoke': (request) => {
-      parse(Revoke, request.body);
-      return invitation(closeInvitation(instance, requireInvitation(request), 'revoked'));
-    },
   };
 }
 

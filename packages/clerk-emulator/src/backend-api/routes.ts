@@ -1,13 +1,16 @@
 import { Hono } from 'hono';
 import { z } from 'zod';
 import { type ApiRequest, parse, type Routes, serve, wrapHandlers } from '../http';
-import { ApiError, requireFound } from '../instance/error';
+import { ApiError, requireFound } from '../instance/api-error';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { jwks } from '../instance/tokens';
 import { emailAddressRoutes } from './email-addresses';
+import { membershipRoutes } from './memberships';
+import { organizationInvitationRoutes } from './organization-invitations';
 import { organizationRoutes } from './organizations';
 import { sessionRoutes } from './sessions';
 import { ticketRoutes } from './tickets';
+import { userListRoutes } from './user-lists';
 import { userRoutes } from './users';
 
 const PayloadQuery = z.object({ nonce: z.string().min(1) });
@@ -21,10 +24,13 @@ export function backendRoutes(instance: Instance): Routes {
       const { nonce } = parse(PayloadQuery, Object.fromEntries(url.searchParams));
       return { directives: requireFound(instance.handshakes.take(nonce), 'The handshake') };
     },
+    ...userListRoutes(instance),
     ...userRoutes(instance),
     ...emailAddressRoutes(instance),
     ...sessionRoutes(instance),
     ...organizationRoutes(instance),
+    ...membershipRoutes(instance),
+    ...organizationInvitationRoutes(instance),
     ...ticketRoutes(instance),
   };
   return wrapHandlers(routes, (handler) => (request: ApiRequest) => ({ body: handler(request) }));

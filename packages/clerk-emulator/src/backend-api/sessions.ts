@@ -8,8 +8,8 @@ import {
   requireSession,
   requireUser,
 } from '../instance/accounts';
+import { requireFound } from '../instance/api-error';
 import type { Session } from '../instance/data';
-import { requireFound } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { sessionResource } from '../instance/resources';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type ApiRequest, pageOf, parse, type Routes } from '../http';
+import { type ApiRequest, parse, type Routes } from '../http';
 import {
   acceptPassword,
   createUser,
@@ -10,21 +10,13 @@ import {
   requireUser,
   updateUser,
 } from '../instance/accounts';
-import { type Delivery, type OrganizationInvitation, type User, UserSettings } from '../instance/data';
-import { ApiError } from '../instance/error';
+import { ApiError } from '../instance/api-error';
+import { type User, UserSettings } from '../instance/data';
 import { withPrimary } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
-import {
-  invitationResource,
-  membershipResource,
-  publicOrganizationData,
-} from '../instance/organization-resources';
-import { invitationsTo, membershipsOf } from '../instance/organizations';
 import { hashPassword, importDigest, passwordMatches } from '../instance/passwords';
-import { invitationStatus, userResource } from '../instance/resources';
-import { describeList, optionalPage } from './lists';
+import { userResource } from '../instance/resources';
 import { changedMetadata, MetadataChange, mergedMetadata } from './metadata';
-import { USER_FILTERS, userFields } from './user-fields';
 
 /** The values of `password_hasher`. */
 const HASHERS =
@@ -79,39 +71,14 @@ const UpdateUser = z.strictObject({
   notify_primary_email_address_changed: z.boolean().nullish(),
 });
 
-const USER_ORDERS =
-  'created_at updated_at email_address web3wallet first_name last_name phone_number username last_active_at last_sign_in_at';
-
 const OAuthTokenRequest = z.strictObject({
   audience: z.string().optional(),
   scopes: z.array(z.string()).optional(),
   client_id: z.string().optional(),
 });
 
-/** Body of a webhook. In a user event, `id` is the id of the user. In a session event, it is the id of the session. */
-const Event = z.object({ data: z.object({ id: z.string() }) });
-
 /** Returns the Backend API routes for users. A request with an unknown parameter gets a 422 that names the parameter. */
 export function userRoutes(instance: Instance): Routes<ApiRequest, unknown> {
-  const { users } = instance.store;
-  const list = {
-    fields: {
-      ...userFields((user: User) => user),
-      external_id: ({ externalId }: User) => [externalId],
-      organization_id: (user: User) => membershipsOf(instance, user).map((each) => each.organizationId),
-      banned: ({ banned }: User) => [String(banned)],
-      // Users of the emulator have no social accounts.
-      provider: () => [],
-      provider_user_id: () => [],
-    },
-    filters: `${USER_FILTERS} external_id organization_id banned last_active_at_since last_sign_in_at_before last_sign_in_at_after provider provider_user_id`,
-  };
-  const selectCounted = describeList({ ...list, others: '' });
-  const selectUsers = describeList({ ...list, orders: USER_ORDERS, others: 'limit offset starting_after' });
-  const selectInvitations = describeList({
-    fields: { status: (row: OrganizationInvitation) => [invitationStatus(instance, row)] },
-    filters: 'status',
-  });
   const change = (id: string, changes: Partial<User>) =>
     userResource(updateUser(instance, requireUser(instance, id), changes));
   // The emulator does not keep the image.
@@ -126,36 +93,7 @@ export function userRoutes(instance: Instance): Routes<ApiRequest, unknown> {
       const user = { ...changes, emails, phones, wallets, banned, locked };
       return userResource(createUser(instance, user));
     },
-    'GET /v1/users': ({ url }) => {
-      return pageOf(url, selectUsers(users.all(), url), userResource).data;
-    },
-    'GET /v1/users/count': ({ url }) => {
-      const { length } = selectCounted(users.all(), url);
-      return { object: 'total_count', total_count: length };
-    },
     'GET /v1/users/:id': ({ id }) => userResource(requireUser(instance, id)),
-    'GET /v1/users/:id/organization_memberships': ({ id, url }) => {
-      const memberships = membershipsOf(instance, requireUser(instance, id));
-      return pageOf(url, memberships, (membership) => membershipResource(instance, membership));
-    },
-    'GET /v1/users/:id/organization_invitations': ({ id, url }) => {
-      const own = invitationsTo(instance, requireUser(instance, id));
-      const format = (row: OrganizationInvitation) => ({
-        ...invitationResource(instance, row),
-        public_organization_data: publicOrganizationData(instance, row),
-      });
-      return pageOf(url, selectInvitations(own.reverse(), url), format);
-    },
-    // Users of the emulator have no social accounts.
-    'GET /v1/users/:id/oauth_access_tokens/:otherId': ({ id, url }) => {
-      requireUser(instance, id);
-      return optionalPage(url, []);
-    },
-    // Returns the webhook deliveries of `user.*` events about a user. Clerk does not have this operation.
-    'GET /v1/users/:id/deliveries': ({ id }) => {
-      requireUser(instance, id);
-      return instance.webhooks.list().filter((delivery) => isAbout(delivery, id));
-    },
     // Returns an OAuth access token. Clerk does not have this operation.
     'POST /v1/users/:id/oauth_token': ({ id, body, url }) => {
       const { client_id: clientId, ...request } = parse(OAuthTokenRequest, body);
@@ -194,10 +132,6 @@ export function userRoutes(instance: Instance): Routes<ApiRequest, unknown> {
     },
     'DELETE /v1/users/:id': ({ id }) => deleteUser(instance, requireUser(instance, id)),
   };
-}
-
-function isAbout({ body }: Delivery, id: string): boolean {
-  return Event.safeParse(JSON.parse(body)).data?.data.id === id;
 }
 
 /** Returns the error for a request that creates a user without a password and does not set `skip_password_requirement`. */

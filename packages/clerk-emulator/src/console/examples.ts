@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { createSession, createUser, deleteUser, updateUser } from '../instance/accounts';
+import { requireFound } from '../instance/api-error';
 import { dataSchema } from '../instance/data';
-import { requireFound } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import {

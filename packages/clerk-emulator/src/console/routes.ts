@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { parse, type Routes } from '../http';
-import { notFound } from '../instance/error';
+import { notFound } from '../instance/api-error';
 import type { Instance } from '../instance/instance';
 import { exampleEventData } from './examples';
 

@@ -3,7 +3,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { serveStatic } from '@hono/node-server/serve-static';
 import { Hono, type MiddlewareHandler } from 'hono';
 import { createHttpServer, type Routes, requireLoopbackHost, serve } from '../http';
-import { ApiError } from '../instance/error';
+import { ApiError } from '../instance/api-error';
 import type { Instance } from '../instance/instance';
 import { close, listen } from '../listen';
 import { consoleRoutes } from './routes';

@@ -1,7 +1,7 @@
 import { type ApiRequest, isLoopback } from '../http';
 import { activeSession, activeSessions } from '../instance/accounts';
+import { ApiError, notFound } from '../instance/api-error';
 import type { Client, Session, SignIn, SignUp, User } from '../instance/data';
-import { ApiError, notFound } from '../instance/error';
 import { newId, newRow } from '../instance/ids';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { nativeToken } from '../instance/tokens';

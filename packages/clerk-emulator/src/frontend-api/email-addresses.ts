@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { parse, type Routes } from '../http';
 import { EmailAddress, requireFree, updateUser } from '../instance/accounts';
+import { ApiError, requireFound } from '../instance/api-error';
 import { deleteEmail, emailAddressResource, withEmail, withVerification } from '../instance/email-addresses';
-import { ApiError, requireFound } from '../instance/error';
 import { isVerified } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';

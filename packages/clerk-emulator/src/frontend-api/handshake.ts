@@ -1,7 +1,7 @@
 import type { ApiResponse } from '../http';
 import { activeSessions, issueToken } from '../instance/accounts';
+import { ApiError } from '../instance/api-error';
 import type { Client } from '../instance/data';
-import { ApiError } from '../instance/error';
 import { HANDSHAKE_SECONDS } from '../instance/handshakes';
 import type { Instance } from '../instance/instance';
 import { handshakeToken } from '../instance/tokens';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { parse, type Routes } from '../http';
 import { acceptPassword, deleteUser, endSession, endSessionsOf, updateUser } from '../instance/accounts';
+import { ApiError, notFound } from '../instance/api-error';
 import type { User } from '../instance/data';
-import { ApiError, notFound } from '../instance/error';
 import { withPrimary } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import { mergeMetadata } from '../instance/metadata';

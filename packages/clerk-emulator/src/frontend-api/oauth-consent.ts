@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type ApiResponse, parse, readParameters } from '../http';
+import { ApiError } from '../instance/api-error';
 import type { OAuthClient } from '../instance/data';
-import { ApiError } from '../instance/error';
 import { newId, newRow } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { type BrowserRequest, requireSignedIn } from './browser';

@@ -1,84 +1,45 @@
 import { z } from 'zod';
 import { pageOf, parse, type Routes } from '../http';
-import { EmailAddress, requireUser } from '../instance/accounts';
-import type { Membership, Organization, OrganizationInvitation, User } from '../instance/data';
-import { requireFound } from '../instance/error';
-import { textsOf } from '../instance/identifiers';
+import type { Organization } from '../instance/data';
 import type { Instance } from '../instance/instance';
 import {
-  publicInvitationResource,
-  publicMembershipResource,
-  publicOrganizationData,
   publicOrganizationResource,
   requirePermission,
   roleResources,
 } from '../instance/organization-resources';
 import {
-  addMember,
-  closeInvitation,
   createOrganization,
-  deletedResource,
   deleteOrganization,
-  findMembership,
-  invitationsTo,
-  inviteToOrganization,
-  membershipsOf,
-  membersOf,
-  pendingInvitations,
-  removeMember,
   requireMembership,
   requireOrganization,
-  updateMember,
   updateOrganization,
 } from '../instance/organizations';
-import { invitationStatus } from '../instance/resources';
 import { type BrowserRequest, requireSignedIn } from './browser';
 
 const Fields = z.object({ name: z.string().min(1), slug: z.string().min(1).optional() });
-const Role = z.object({ role: z.string() });
-const NewMember = z.object({ user_id: z.string(), role: z.string() });
-/** A form has one field for each address. */
-const Invitees = z.object({
-  email_address: z.preprocess((value) => [value].flat(), z.array(EmailAddress).min(1)),
-  role: z.string(),
-});
 
-/**
- * Returns the routes for organizations, their members and invitations. Only members can read them. A change needs a permission of
- * the member's role.
- */
-export function organizationRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
-  const asMember = (request: BrowserRequest) => {
+/** Returns a function that returns the user of a request with the user's organization. It throws unless the user is a member. */
+export function memberOf(instance: Instance) {
+  return (request: BrowserRequest) => {
     const { user } = requireSignedIn(instance, request);
     const organization = requireOrganization(instance, request.id);
     return { user, organization, membership: requireMembership(instance, organization, user.id) };
   };
-  const withPermission = (permission: string) => (request: BrowserRequest) => {
-    const found = asMember(request);
+}
+
+/** Returns a function as `memberOf` does. It also throws a 403 unless the role of the user has the permission. */
+export function managerOf(instance: Instance, permission = 'org:sys_memberships:manage') {
+  return (request: BrowserRequest) => {
+    const found = memberOf(instance)(request);
     requirePermission(instance, found.membership, permission);
     return found;
   };
-  const asManager = withPermission('org:sys_memberships:manage');
+}
+
+/** Returns the routes for organizations. Only members can read one. A change needs a permission of the member's role. */
+export function organizationRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
+  const asMember = memberOf(instance);
   const shown = (organization: Organization) => publicOrganizationResource(instance, organization);
-  const member = (membership: Membership) => publicMembershipResource(instance, membership);
-  const pending = (organization: Organization) => pendingInvitations(instance, organization);
-  const invite = (request: BrowserRequest) => {
-    const { user, organization } = asManager(request);
-    const { email_address, role } = parse(Invitees, request.body);
-    const invited = email_address.map((email) => ({ email, role, inviterId: user.id }));
-    return inviteToOrganization(instance, organization, invited).map(publicInvitationResource);
-  };
-  const openInvitations = (user: User) =>
-    invitationsTo(instance, user).filter((each) => invitationStatus(instance, each) === 'pending');
-  const requireOpen = (invitations: readonly OrganizationInvitation[], id: string) =>
-    requireFound(
-      invitations.find((each) => each.id === id),
-      'The invitation',
-    );
-  const withOrganization = (invitation: OrganizationInvitation) => ({
-    ...publicInvitationResource(invitation),
-    public_organization_data: publicOrganizationData(instance, invitation),
-  });
   return {
     'POST /v1/organizations': (request) => {
       const { user } = requireSignedIn(instance, request);
@@ -87,72 +48,17 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
     },
     'GET /v1/organizations/:id': (request) => shown(asMember(request).organization),
     'PATCH /v1/organizations/:id': (request) => {
-      const { organization } = withPermission('org:sys_profile:manage')(request);
+      const { organization } = managerOf(instance, 'org:sys_profile:manage')(request);
       const { name = organization.name, slug = organization.slug } = parse(Fields.partial(), request.body);
       return shown(updateOrganization(instance, organization, { name, slug }));
     },
     'DELETE /v1/organizations/:id': (request) => {
-      const { organization } = withPermission('org:sys_profile:delete')(request);
+      const { organization } = managerOf(instance, 'org:sys_profile:delete')(request);
       return deleteOrganization(instance, organization);
     },
     'GET /v1/organizations/:id/roles': (request) => {
       asMember(request);
       return pageOf(request.url, roleResources(instance));
-    },
-    'GET /v1/organizations/:id/memberships': (request) => {
-      const { searchParams } = request.url;
-      const roles = [...searchParams.getAll('role'), ...searchParams.getAll('role[]')];
-      const members = membersOf(instance, asMember(request).organization);
-      const query = searchParams.get('query')?.toLowerCase() ?? '';
-      const selected = members.filter(
-        (each) =>
-          (roles.length === 0 || roles.includes(each.role)) &&
-          textsOf(requireUser(instance, each.userId)).some((text) => text?.toLowerCase().includes(query)),
-      );
-      return pageOf(request.url, selected, member);
-    },
-    'POST /v1/organizations/:id/memberships': (request) => {
-      const { organization } = asManager(request);
-      const { user_id, role } = parse(NewMember, request.body);
-      return member(addMember(instance, organization, { user: requireUser(instance, user_id), role }));
-    },
-    'PATCH /v1/organizations/:id/memberships/:otherId': (request) => {
-      const membership = requireMembership(instance, asManager(request).organization, request.otherId);
-      return member(updateMember(instance, membership, parse(Role, request.body)));
-    },
-    'DELETE /v1/organizations/:id/memberships/:otherId': (request) => {
-      const membership = requireMembership(instance, asManager(request).organization, request.otherId);
-      removeMember(instance, membership);
-      return member(membership);
-    },
-    'GET /v1/organizations/:id/invitations': (request) =>
-      pageOf(request.url, pending(asMember(request).organization), publicInvitationResource),
-    'POST /v1/organizations/:id/invitations': (request) => invite(request)[0],
-    'POST /v1/organizations/:id/invitations/bulk': invite,
-    'POST /v1/organizations/:id/invitations/:otherId/revoke': (request) => {
-      const invitation = requireOpen(pending(asManager(request).organization), request.otherId);
-      return publicInvitationResource(closeInvitation(instance, invitation, 'revoked'));
-    },
-    'GET /v1/me/organization_memberships': (request) =>
-      pageOf(request.url, membershipsOf(instance, requireSignedIn(instance, request).user), member),
-    'DELETE /v1/me/organization_memberships/:id': (request) => {
-      const { membership } = asMember(request);
-      removeMember(instance, membership);
-      return deletedResource(membership.id, 'organization_membership');
-    },
-    'GET /v1/me/organization_invitations': (request) => {
-      const { user } = requireSignedIn(instance, request);
-      return pageOf(request.url, openInvitations(user), withOrganization);
-    },
-    'POST /v1/me/organization_invitations/:id/accept': (request) => {
-      const { user } = requireSignedIn(instance, request);
-      const invitation = requireOpen(openInvitations(user), request.id);
-      const organization = requireOrganization(instance, invitation.organizationId);
-      if (!findMembership(instance, organization, user.id)) {
-        const { role, publicMetadata, privateMetadata } = invitation;
-        addMember(instance, organization, { user, role, publicMetadata, privateMetadata });
-      }
-      return withOrganization(closeInvitation(instance, invitation, 'accepted', user));
     },
     'GET /v1/me/organization_suggestions': (request) => {
       requireSignedIn(instance, request);

@@ -10,7 +10,7 @@ import {
   wrapHandlers,
 } from '../http';
 import { activeSessions, issueToken } from '../instance/accounts';
-import { ApiError, notEmulated } from '../instance/error';
+import { ApiError, notEmulated } from '../instance/api-error';
 import type { Instance } from '../instance/instance';
 import { deviceResource, emailAddressResources } from '../instance/resources';
 import { jwks } from '../instance/tokens';
@@ -25,7 +25,9 @@ import { emailAddressRoutes } from './email-addresses';
 import { environment } from './environment';
 import { handshake } from './handshake';
 import { meRoutes } from './me';
+import { membershipRoutes } from './memberships';
 import { consent, consentInfo } from './oauth-consent';
+import { organizationInvitationRoutes } from './organization-invitations';
 import { organizationRoutes } from './organizations';
 import { reverificationRoutes } from './reverification';
 import { currentClient, ownOrganization, sessionRoutes } from './session';
@@ -46,6 +48,8 @@ export function frontendApi(instance: Instance): Hono {
     ...emailAddressRoutes(instance),
     ...reverificationRoutes(instance),
     ...organizationRoutes(instance),
+    ...membershipRoutes(instance),
+    ...organizationInvitationRoutes(instance),
   };
   const unknown = ({ url, method }: ApiRequest) => {
     throw notEmulated(`${method} ${url.pathname}`);

@@ -11,8 +11,8 @@ import {
   requireUser,
   updateUser,
 } from '../instance/accounts';
+import { ApiError } from '../instance/api-error';
 import type { Client, SignIn, SignInToken, User } from '../instance/data';
-import { ApiError } from '../instance/error';
 import { userByIdentifier } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';

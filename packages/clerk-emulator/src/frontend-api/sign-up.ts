@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { parse, type Routes, wrapHandlers } from '../http';
 import { acceptPassword, createSession, createUser, EmailAddress, requireFree } from '../instance/accounts';
+import { ApiError } from '../instance/api-error';
 import type { SignUp } from '../instance/data';
-import { ApiError } from '../instance/error';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';

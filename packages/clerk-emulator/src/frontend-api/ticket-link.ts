@@ -1,5 +1,5 @@
 import type { ApiRequest, ApiResponse } from '../http';
-import { ApiError } from '../instance/error';
+import { ApiError } from '../instance/api-error';
 import type { Instance } from '../instance/instance';
 import { requireTicket, ticketsOf } from '../instance/tickets';
 import { isTrustedOrigin } from './browser';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { ApiError, notFound, requireFound } from './api-error';
 import { type Client, type Session, type SignInToken, type User, UserSettings } from './data';
-import { ApiError, notFound, requireFound } from './error';
 import { userByIdentifier } from './identifiers';
 import { newId, newRow } from './ids';
 import type { Instance } from './instance';

@@ -1,6 +1,6 @@
 import { requireFree, updateUser } from './accounts';
+import { requireFound } from './api-error';
 import type { User, Verification } from './data';
-import { requireFound } from './error';
 import { isVerified } from './identifiers';
 import { newId } from './ids';
 import type { Instance } from './instance';

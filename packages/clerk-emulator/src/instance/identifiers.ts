@@ -1,5 +1,5 @@
+import { ApiError } from './api-error';
 import type { User } from './data';
-import { ApiError } from './error';
 import type { Instance } from './instance';
 
 type Identifier = User['emails'][number];

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
+import { ApiError } from './api-error';
 import type { Mail, User, Verification } from './data';
-import { ApiError } from './error';
 import { isVerified } from './identifiers';
 import { newId } from './ids';
 import type { Instance } from './instance';

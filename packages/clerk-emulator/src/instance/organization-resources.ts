@@ -1,5 +1,5 @@
+import { ApiError } from './api-error';
 import type { Membership, Organization, OrganizationInvitation } from './data';
-import { ApiError } from './error';
 import type { Instance } from './instance';
 import { AVATAR, datedResource, invitationStatus, publicUserData, type Resource } from './resources';
 

@@ -1,5 +1,5 @@
+import { ApiError, notFound, requireFound } from './api-error';
 import type { Membership, Organization, OrganizationInvitation, User } from './data';
-import { ApiError, notFound, requireFound } from './error';
 import { isVerified, userByIdentifier } from './identifiers';
 import { newRow } from './ids';
 import type { Instance } from './instance';

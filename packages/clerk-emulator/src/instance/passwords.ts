@@ -1,7 +1,7 @@
 import { createHash, randomBytes, scryptSync, timingSafeEqual } from 'node:crypto';
 import bcrypt from 'bcryptjs';
+import { ApiError } from './api-error';
 import type { User, Verification } from './data';
-import { ApiError } from './error';
 import type { Instance } from './instance';
 import { strategyInvalid } from './mail';
 

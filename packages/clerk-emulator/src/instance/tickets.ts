@@ -1,5 +1,5 @@
+import { ApiError, requireFound } from './api-error';
 import type { Ticket, Verification } from './data';
-import { ApiError, requireFound } from './error';
 import { newId, newRow } from './ids';
 import type { Instance } from './instance';
 

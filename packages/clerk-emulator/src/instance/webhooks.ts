@@ -2,6 +2,7 @@ import type { Clock } from './clock';
 import type { Delivery, DeliveryAttempt } from './data';
 import { newId } from './ids';
 import type { Store } from './store';
+import { timedQueue } from './timed-queue';
 import { attemptDelivery, type WebhookEndpoint } from './webhook-attempt';
 
 /** Settings that make deliveries fail, late or repeated, as in production. */
@@ -53,7 +54,6 @@ const HOUR = 60 * MINUTE;
 
 /** Delays between Clerk's eight attempts, 27 h 35 min in total. */
 const RETRY_DELAYS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR] as const;
-const CONCURRENT_ATTEMPTS = 20;
 const MAX_DELIVERIES = 1000;
 
 /** Starts the sender. Pending deliveries in the store continue their retry schedule. */
@@ -69,161 +69,87 @@ export function startWebhooks(options: {
   let endpoint = options.endpoint;
   let paused = false;
   let settings: DeliverySettings = { signatureBroken: false, delaySeconds: 0, copies: 1 };
-  let stopped = false;
-  const timers = new Map<string, () => void>();
-  const waiting = new Set<string>();
-  const inFlight = new Map<string, Promise<void>>();
-  const stopSignal = new AbortController();
-
+  const stopped = new AbortController();
+  const queue = timedQueue(
+    clock,
+    async (id) => {
+      const delivery = deliveries.get(id);
+      if (delivery === undefined || endpoint === undefined) return;
+      const how = { clock, signatureBroken: settings.signatureBroken, stop: stopped.signal };
+      const attempt = await attemptDelivery(delivery, endpoint, how);
+      const current = deliveries.get(id);
+      if (!stopped.signal.aborted && current) record(current, attempt);
+    },
+    () => !paused && !stopped.signal.aborted && endpoint !== undefined,
+  );
+  const schedule = ({ id, nextTryAt }: Delivery) => {
+    if (nextTryAt !== null) queue.schedule(id, nextTryAt - clock.now());
+  };
+  const save = (delivery: Delivery): Delivery => {
+    deliveries.put(delivery);
+    schedule(delivery);
+    return delivery;
+  };
+  const record = (delivery: Delivery, attempt: DeliveryAttempt) => {
+    // An attempt that `redeliver` requested during this one follows at once.
+    const isRequested = queue.isWaiting(delivery.id);
+    const tried = afterAttempt(delivery, attempt, { now: clock.now(), retryScale: options.retryScale });
+    if (isRequested) {
+      const status = tried.status === 'delivered' ? 'delivered' : 'pending';
+      deliveries.put({ ...delivery, attempts: tried.attempts, status });
+    } else save(tried);
+    if (deliveries.size() <= MAX_DELIVERIES) return;
+    const oldest = deliveries.find((each) => !isPending(each));
+    if (oldest !== undefined) deliveries.delete(oldest.id);
+  };
   const requireDelivery = (id: string): Delivery => {
     const delivery = deliveries.get(id);
     if (delivery === undefined) throw new Error(`Unknown delivery: ${id}`);
     return delivery;
   };
-
-  const cancelTimer = (id: string) => {
-    timers.get(id)?.();
-    timers.delete(id);
+  const changed = () => {
+    store.announce();
+    queue.start();
   };
 
-  const schedule = (delivery: Delivery, delay: number) => {
-    cancelTimer(delivery.id);
-    const due = () => {
-      timers.delete(delivery.id);
-      waiting.add(delivery.id);
-      startWaiting();
-    };
-    if (delay <= 0) due();
-    else timers.set(delivery.id, clock.after(delay, due));
-  };
-
-  const startWaiting = () => {
-    if (paused || stopped || endpoint === undefined) return;
-    for (const id of waiting) {
-      if (inFlight.size >= CONCURRENT_ATTEMPTS) return;
-      if (inFlight.has(id)) continue;
-      waiting.delete(id);
-      const delivery = deliveries.get(id);
-      if (delivery === undefined) continue;
-      const attempt = deliver(delivery, endpoint).finally(() => {
-        inFlight.delete(id);
-        startWaiting();
-      });
-      inFlight.set(id, attempt);
-    }
-  };
-
-  const deliver = async (delivery: Delivery, to: WebhookEndpoint) => {
-    const stop = stopSignal.signal;
-    const { signatureBroken } = settings;
-    const attempt = await attemptDelivery(delivery, to, { clock, signatureBroken, stop });
-    const current = deliveries.get(delivery.id);
-    if (stopped || current === undefined) return;
-    record(current, attempt);
-  };
-
-  const record = (delivery: Delivery, attempt: DeliveryAttempt) => {
-    const isDelivered = attempt.status !== null && attempt.status >= 200 && attempt.status < 300;
-    const wasDelivered = isDelivered || delivery.status === 'delivered';
-    const attempts = [...delivery.attempts, attempt];
-    if (waiting.has(delivery.id)) {
-      // `redeliver()` was called during the attempt, so another attempt starts now.
-      deliveries.put({ ...delivery, attempts, status: wasDelivered ? 'delivered' : 'pending' });
-      return;
-    }
-    const delay = RETRY_DELAYS[delivery.failures];
-    if (isDelivered && delivery.copies > 1) {
-      const status = 'delivered';
-      const copies = delivery.copies - 1;
-      schedule(deliveries.put({ ...delivery, attempts, status, copies, nextTryAt: clock.now() }), 0);
-      return;
-    }
-    const tried = {
-      ...delivery,
-      attempts,
-      failures: delivery.failures + (isDelivered ? 0 : 1),
-    };
-    if (!isDelivered && delay !== undefined) {
-      const wait = delay * options.retryScale;
-      schedule(deliveries.put({ ...tried, nextTryAt: clock.now() + wait }), wait);
-      return;
-    }
-    cancelTimer(delivery.id);
-    deliveries.put({ ...tried, status: wasDelivered ? 'delivered' : 'failed', nextTryAt: null });
-    removeOldest();
-  };
-
-  const removeOldest = () => {
-    if (deliveries.size() <= MAX_DELIVERIES) return;
-    const oldest = deliveries.find((delivery) => !isPending(delivery));
-    if (oldest !== undefined) deliveries.delete(oldest.id);
-  };
-
-  const waitUntil = (condition: () => boolean) =>
-    new Promise<void>((resolve) => {
-      const check = () => {
-        if (!condition()) return;
-        unsubscribe();
-        resolve();
-      };
-      const unsubscribe = store.onChange(check);
-      check();
-    });
-
-  for (const delivery of deliveries.all()) {
-    if (delivery.nextTryAt !== null) schedule(delivery, delivery.nextTryAt - clock.now());
-  }
+  for (const delivery of deliveries.all()) schedule(delivery);
 
   return {
     send(type, data) {
       const now = clock.now();
-      const delay = settings.delaySeconds * SECOND;
-      const body = JSON.stringify({
-        data,
-        event_attributes: { http_request: { client_ip: '127.0.0.1', user_agent: 'identity-provider' } },
-        instance_id: options.instanceId,
-        object: 'event',
-        timestamp: now,
-        type,
-      });
-      const delivery = deliveries.put({
+      return save({
         id: newId('msg'),
         type,
-        body,
+        body: eventBody(type, data, { now, instanceId: options.instanceId }),
         status: 'pending',
         attempts: [],
         failures: 0,
         copies: settings.copies,
-        nextTryAt: now + delay,
+        nextTryAt: now + settings.delaySeconds * SECOND,
         createdAt: now,
       });
-      schedule(delivery, delay);
-      return delivery;
     },
     list: deliveries.all,
     redeliver(id) {
       const before = requireDelivery(id);
       const status = before.status === 'delivered' ? 'delivered' : 'pending';
-      const delivery = deliveries.put({ ...before, status, failures: 0, copies: 1, nextTryAt: clock.now() });
-      schedule(delivery, 0);
-      return delivery;
+      return save({ ...before, status, failures: 0, copies: 1, nextTryAt: clock.now() });
     },
     async settled(id) {
-      await waitUntil(() => {
+      await waitUntil(store, () => {
         const delivery = deliveries.get(id);
         return delivery === undefined || !isPending(delivery);
       });
       return requireDelivery(id);
     },
-    idle: () => waitUntil(() => deliveries.find(isPending) === undefined),
+    idle: () => waitUntil(store, () => deliveries.find(isPending) === undefined),
     pause() {
       paused = true;
-      store.announce();
+      changed();
     },
     resume() {
       paused = false;
-      store.announce();
-      startWaiting();
+      changed();
     },
     get paused() {
       return paused;
@@ -233,23 +159,63 @@ export function startWebhooks(options: {
     },
     configure(changes) {
       settings = { ...settings, ...changes };
-      store.announce();
+      changed();
     },
     get endpoint() {
       return endpoint;
     },
     setEndpoint(next) {
       endpoint = next;
-      store.announce();
-      startWaiting();
+      changed();
     },
     async stop() {
-      stopped = true;
-      for (const cancel of timers.values()) cancel();
-      stopSignal.abort();
-      await Promise.all(inFlight.values());
+      stopped.abort();
+      await queue.stop();
     },
   };
+}
+
+/** Returns a delivery after an attempt, with the time of its next attempt if there is one. */
+function afterAttempt(
+  delivery: Delivery,
+  attempt: DeliveryAttempt,
+  { now, retryScale }: { readonly now: number; readonly retryScale: number },
+): Delivery {
+  const attempts = [...delivery.attempts, attempt];
+  const { status, copies } = delivery;
+  if (attempt.status !== null && attempt.status >= 200 && attempt.status < 300) {
+    const next = copies > 1 ? { copies: copies - 1, nextTryAt: now } : { nextTryAt: null };
+    return { ...delivery, attempts, status: 'delivered', ...next };
+  }
+  const failures = delivery.failures + 1;
+  const delay = RETRY_DELAYS[delivery.failures];
+  if (delay !== undefined) return { ...delivery, attempts, failures, nextTryAt: now + delay * retryScale };
+  const final = status === 'delivered' ? status : 'failed';
+  return { ...delivery, attempts, failures, status: final, nextTryAt: null };
+}
+
+function eventBody(type: string, data: unknown, event: { now: number; instanceId: string }): string {
+  return JSON.stringify({
+    data,
+    event_attributes: { http_request: { client_ip: '127.0.0.1', user_agent: 'identity-provider' } },
+    instance_id: event.instanceId,
+    object: 'event',
+    timestamp: event.now,
+    type,
+  });
+}
+
+/** Resolves when the condition holds after a change of the store. */
+function waitUntil(store: Store, condition: () => boolean): Promise<void> {
+  return new Promise((resolve) => {
+    const check = () => {
+      if (!condition()) return;
+      unsubscribe();
+      resolve();
+    };
+    const unsubscribe = store.onChange(check);
+    check();
+  });
 }
 
 /** Returns true if an attempt of the delivery is scheduled or in flight. */
