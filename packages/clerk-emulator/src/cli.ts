@@ -9,6 +9,7 @@ import { startEmulator } from './emulator';
 import { messageOf } from './errors';
 import { Settings } from './instance/settings';
 import { runCommand } from './run-command';
+import { readFile, Seed } from './seed';
 import { CLERK_JS_5_PATH, CLERK_JS_PATH, securityPolicy } from './variables';
 
 const USAGE = `Usage: clerk-emulator [options]
@@ -25,7 +26,8 @@ token of a user, with an active organization if you name one.
   --webhook-url <url>         endpoint for webhooks (default: none)
   --webhook-secret <secret>   signing secret of --webhook-url, whsec_… (default: a new one)
   --retry-scale <factor>      factor for the delays of the webhook retry schedule (default: 1)
-  --settings <file>           JSON file with settings of the instance, such as its roles (default: none)
+  --settings <file>           JSON or YAML file with settings of the instance, such as its roles (default: none)
+  --seed <file>               JSON or YAML file with settings, users and organizations (default: none)
   --data-file <file>          file that keeps the data across restarts (default: none, data only in memory)
   --clerk-js-folder <folder>  cache folder of clerk-js (default: node_modules/.cache/clerk-emulator)
   --help                      print this text`;
@@ -46,6 +48,7 @@ function readOptions(args: readonly string[]) {
       'webhook-secret': { type: 'string', default: `whsec_${randomBytes(32).toString('base64')}` },
       'retry-scale': { type: 'string', default: '1' },
       settings: { type: 'string' },
+      seed: { type: 'string' },
       'data-file': { type: 'string' },
       'clerk-js-folder': { type: 'string' },
       help: { type: 'boolean', default: false },
@@ -66,12 +69,6 @@ function parseNumber(name: string, text: string, isValid: (value: number) => boo
   return value;
 }
 
-function readSettings(file: string): Settings {
-  const { data, error } = Settings.strict().safeParse(JSON.parse(readFileSync(file, 'utf8')));
-  if (data) return data;
-  throw new Error(`--settings: ${file} is not valid.\n${z.prettifyError(error)}`);
-}
-
 const isPort = (value: number) => Number.isInteger(value) && value >= 0 && value <= 65_535;
 const isFactor = (value: number) => value > 0 && value <= 1;
 
@@ -90,8 +87,12 @@ async function main(): Promise<void> {
   if (options.help) return console.log(USAGE);
   if (command?.length === 0) throw new Error(`dev needs a command after --.\n${USAGE}`);
   const { 'webhook-url': webhookUrl, 'webhook-secret': secret } = options;
+  const seed = options.seed === undefined ? undefined : readFile(options.seed, Seed);
+  if (options.settings && seed?.settings)
+    throw new Error('Pass --settings or a seed with settings, not both.');
   const emulator = await startEmulator({
-    ...(options.settings && readSettings(options.settings)),
+    ...(options.settings && readFile(options.settings, Settings.strict())),
+    seed,
     port: parseNumber('port', options.port, isPort),
     console: { preferredPort: parseNumber('console-port', options['console-port'], isPort) },
     publishableKey: options['publishable-key'],

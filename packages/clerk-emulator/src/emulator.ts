@@ -16,8 +16,6 @@ import {
   deleteUser,
   EmailAddress,
   endSession,
-  issueOAuthToken,
-  issueToken,
   requireSession,
   requireUser,
 } from './instance/accounts';
@@ -27,19 +25,23 @@ import type { Organization, Session, User } from './instance/data';
 import { type Failures, failureQueue } from './instance/failures';
 import { type HandshakeSettings, handshakes } from './instance/handshakes';
 import { type Instance, parsePublishableKey } from './instance/instance';
+import { issueOAuthToken, issueToken } from './instance/issued-tokens';
+import { type SigningKey, signingKey } from './instance/jwt';
 import { createOrganization } from './instance/organizations';
 import { requestLog } from './instance/requests';
-import { Settings } from './instance/settings';
+import { Settings, type SettingsInput } from './instance/settings';
 import { openStore, type Store } from './instance/store';
-import { DAY_SECONDS, type OAuthTokenRequest, type SigningKey, signingKey } from './instance/tokens';
+import { changeSettings } from './instance/token-templates';
+import { DAY_SECONDS, type OAuthTokenRequest } from './instance/tokens';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
 import { close, listen } from './listen';
 import { observe } from './observe';
 import { portal } from './portal';
+import { plant, type Seed } from './seed';
 import { sdkVariables } from './variables';
 
 /** Options of an emulator. The defaults are those of Clerk, unless the description of an option says otherwise. */
-export interface EmulatorOptions extends Partial<Settings> {
+export interface EmulatorOptions extends SettingsInput {
   /** Port of the Backend API and of the Frontend API on 127.0.0.1. Default: any free port. */
   readonly port?: number;
   /**
@@ -59,10 +61,8 @@ export interface EmulatorOptions extends Partial<Settings> {
   readonly webhook?: { readonly url: string; readonly secret: string } | undefined;
   /** Factor for the delays of Clerk's webhook retry schedule. Default: 1. */
   readonly retryScale?: number;
-  /** Lifetime of a session token, in seconds. Default: 60. */
-  readonly sessionTokenSeconds?: number;
-  /** Whether a user must enter a mailed code to complete a sign-up. Default: true. */
-  readonly verifyEmailAtSignUp?: boolean;
+  /** Settings, users and organizations of the start and of `reset`. Ignored at the start if the data file has users. */
+  readonly seed?: Seed | undefined;
   /** File that stores all data of the emulator, including the signing key. Default: none, the data is only in memory. */
   readonly dataFile?: string | undefined;
   /** Cache folder of clerk-js. Default: `node_modules/.cache/clerk-emulator` in the working directory. */
@@ -118,6 +118,12 @@ export interface Emulator {
   readonly webhooks: Webhooks;
   /** Makes the next calls of an operation fail. */
   readonly failures: Failures;
+  /** The settings of the instance's dashboard. */
+  readonly settings: Settings;
+  /** Changes settings. Throws for an invalid one. */
+  configure(changes: SettingsInput): void;
+  /** Returns to the settings and the seed of the start. Signs all users out and removes all other data and the failures. */
+  reset(): void;
   /** Changes the format and the claims of later handshakes. */
   setHandshake(settings: Partial<HandshakeSettings>): void;
   /**
@@ -174,6 +180,11 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     store,
     webhooks,
     failures: instance.failures,
+    get settings() {
+      return instance.settings;
+    },
+    configure: (changes) => void changeSettings(instance, changes),
+    reset: instance.reset,
     setHandshake: instance.handshakes.set,
     oauth: instance.oauth,
     stop,
@@ -189,13 +200,18 @@ async function openInstance(
   const publishableKey = parsePublishableKey(options.publishableKey ?? DEFAULT_PUBLISHABLE_KEY);
   const store = await openStore(options.dataFile, options.signingKeyPem);
   const key = signingKey(store.signingKeyPem);
-  return {
+  const initial = Settings.parse({ ...options.seed?.settings, ...options });
+  const instance: Instance = {
     publishableKey,
     secretKey: options.secretKey ?? `sk_test_${randomBytes(20).toString('hex')}`,
     signingKey: key,
-    sessionTokenSeconds: options.sessionTokenSeconds ?? 60,
-    verifyEmailAtSignUp: options.verifyEmailAtSignUp ?? true,
-    settings: Settings.parse(options),
+    settings: initial,
+    reset() {
+      store.clear();
+      instance.failures.clear();
+      changeSettings(instance, initial);
+      plant(instance, options.seed ?? {});
+    },
     clock,
     creationTime: creationTimes(clock),
     store,
@@ -211,6 +227,9 @@ async function openInstance(
     handshakes: handshakes(clock, options.handshake),
     oauth: { accessTokenFormat: 'jwt', accessTokenSeconds: DAY_SECONDS, loopbackClients: false },
   };
+  if (store.users.size() === 0) instance.reset();
+  else changeSettings(instance, initial);
+  return instance;
 }
 
 type AccountControls = Pick<

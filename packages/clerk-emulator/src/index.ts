@@ -5,4 +5,6 @@ export type { Clock } from './instance/clock';
 export type { Organization, Session, User } from './instance/data';
 export type { Failure, Failures, PendingFailure } from './instance/failures';
 export { newId } from './instance/ids';
-export { generateSigningKeyPem, type SigningKey, signingKey } from './instance/tokens';
+export { generateSigningKeyPem, type SigningKey, signingKey } from './instance/jwt';
+export type { Settings } from './instance/settings';
+export { Seed } from './seed';

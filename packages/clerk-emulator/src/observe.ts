@@ -5,7 +5,7 @@ import { ApiError, notEmulated } from './instance/api-error';
 import type { Instance } from './instance/instance';
 
 /**
- * Logs each request, and makes a call fail if a failure was added for its operation. Warns about an operation that the emulator
+ * Logs each request, and makes a call fail or wait if a failure was added for its operation. Warns about an operation that the emulator
  * lacks, because applications often hide the error.
  */
 export function observe({ failures, requests, clock }: Instance): MiddlewareHandler {
@@ -13,7 +13,8 @@ export function observe({ failures, requests, clock }: Instance): MiddlewareHand
     const { method, path } = context.req;
     const at = clock.now();
     const failure = failures.take(operationOf(context));
-    if (failure) context.res = failedResponse(failure.status);
+    if (failure) await new Promise<void>((resolve) => clock.after(failure.delayMilliseconds, resolve));
+    if (failure?.status !== undefined) context.res = failedResponse(failure.status);
     else await next();
     if (context.res.status === 501) console.warn(notEmulated(`${method} ${path}`).message);
     requests.add({ method, path, status: context.res.status, at, durationMilliseconds: clock.now() - at });

@@ -60,8 +60,13 @@ export interface NewUser {
 
 /** The fixtures that `fixtures` adds to a test. */
 export interface EmulatorFixtures {
-  /** Signs a user in, in the browser context of the test. Creates the user, unless `user` is the result of a previous call. */
-  signedInAs(user?: NewUser | SignedInUser): Promise<SignedInUser>;
+  /**
+   * Signs a user in, in the browser context of the test. Creates the user, unless `user` is the result of a previous call, or the
+   * address of a user, such as one of the seed.
+   */
+  signedInAs(user?: NewUser | SignedInUser | string): Promise<SignedInUser>;
+  /** Returns the emulator to the settings and the data of its start (`--seed`). */
+  resetEmulator(): Promise<void>;
 }
 
 const Created = z.object({ id: z.string() });
@@ -79,31 +84,55 @@ export const fixtures = {
     { context, baseURL }: { context: Context; baseURL: string | undefined },
     use: (signedInAs: EmulatorFixtures['signedInAs']) => Promise<void>,
   ): Promise<void> => {
-    const { data: variables } = Variables.safeParse(process.env);
-    if (variables === undefined) {
-      throw new Error(
-        'CLERK_API_URL, CLERK_FAPI_URL or CLERK_SECRET_KEY is not set: run clerk-emulator dev -- playwright test',
-      );
-    }
+    const { frontendApi, get, create } = backendApi(context);
     if (baseURL === undefined) throw new Error('signedInAs needs the option baseURL of Playwright.');
-    const create = async (path: string, data: unknown) => {
-      const authorization = `Bearer ${variables.CLERK_SECRET_KEY}`;
-      const url = `${variables.CLERK_API_URL}/v1/${path}`;
-      return succeed(await context.request.post(url, { data, headers: { authorization }, maxRetries: 1 }));
-    };
     await use(async (wanted = {}) => {
-      const user = 'id' in wanted ? wanted : await createUser(create, wanted);
+      const user =
+        typeof wanted === 'string'
+          ? await findUser(get, wanted)
+          : 'id' in wanted
+            ? wanted
+            : await createUser(create, wanted);
       const created = await create('sign_in_tokens', { user_id: user.id });
       const { token } = SignInToken.parse(await created.json());
       await signIn(context, {
-        frontendApi: variables.CLERK_FAPI_URL,
+        frontendApi,
         application: baseURL,
         credentials: { strategy: 'ticket', ticket: token },
       });
       return { id: user.id, email: user.email };
     });
   },
+  resetEmulator: async (
+    { context }: { context: Context },
+    use: (resetEmulator: EmulatorFixtures['resetEmulator']) => Promise<void>,
+  ): Promise<void> => use(async () => void (await backendApi(context).create('emulator/reset', {}))),
 };
+
+/** Returns functions that call the Backend API with the secret key of the environment. */
+function backendApi({ request }: Context) {
+  const { data: variables } = Variables.safeParse(process.env);
+  if (variables === undefined) {
+    throw new Error(
+      'CLERK_API_URL, CLERK_FAPI_URL or CLERK_SECRET_KEY is not set: run clerk-emulator dev -- playwright test',
+    );
+  }
+  const options = { headers: { authorization: `Bearer ${variables.CLERK_SECRET_KEY}` }, maxRetries: 1 };
+  const url = `${variables.CLERK_API_URL}/v1`;
+  return {
+    frontendApi: variables.CLERK_FAPI_URL,
+    get: async (path: string) => succeed(await request.get(`${url}/${path}`, options)),
+    create: async (path: string, data: unknown) =>
+      succeed(await request.post(`${url}/${path}`, { ...options, data })),
+  };
+}
+
+async function findUser(get: (path: string) => Promise<Response>, email: string): Promise<SignedInUser> {
+  const found = await get(`users?${new URLSearchParams({ email_address: email })}`);
+  const [user] = z.array(Created).parse(await found.json());
+  if (user === undefined) throw new Error(`There is no user with the address ${email}.`);
+  return { id: user.id, email };
+}
 
 async function createUser(
   create: (path: string, data: unknown) => Promise<Response>,

@@ -48,7 +48,7 @@ test('The state of the console has the newest rows first, and no password hash',
 test('A console request that is invalid gets a 4xx that describes the problem', async () => {
   for (const [path, body, status, message] of [
     ['/api/deliveries/msg_none/redeliver', {}, 404, 'was not found'],
-    ['/api/failures', { operation: 'GET /v1/none', status: 500 }, 422, 'no such operation'],
+    ['/v1/emulator/failures', { operation: 'GET /v1/none', status: 500 }, 422, 'no such operation'],
     ['/api/deliveries', { type: 'a', data: 'text' }, 422, 'expected record'],
   ] as const) {
     const response = await send('POST', path, body);

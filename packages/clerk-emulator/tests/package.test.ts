@@ -71,7 +71,7 @@ test('A program imports the installed package and its test helpers by name', asy
   const { stdout } = await execute(process.execPath, ['--input-type=module', '--eval', program], {
     cwd: folder,
   });
-  expect(stdout.trim()).toBe('200 200 200 200 signedInAs emulator signedInAs');
+  expect(stdout.trim()).toBe('200 200 200 200 signedInAs resetEmulator emulator signedInAs');
 });
 
 test('Playwright workers of a CommonJS application sign users in with the fixture and with @clerk/testing', async () => {
@@ -83,7 +83,10 @@ test('Playwright workers of a CommonJS application sign users in with the fixtur
   const url = `http://127.0.0.1:${port}`;
   const configuration = {
     workers: 2,
-    testMatch: '*.spec.ts',
+    projects: [
+      { name: 'users', testMatch: ['first.spec.ts', 'second.spec.ts'] },
+      { name: 'reset', testMatch: 'reset.spec.ts', dependencies: ['users'] },
+    ],
     use: { baseURL: url, launchOptions: LAUNCH_OPTIONS },
     webServer: { command: 'node application.mjs', url, env: { PORT: port } },
   };
@@ -93,13 +96,15 @@ test('Playwright workers of a CommonJS application sign users in with the fixtur
     'playwright.config.ts': `export default ${JSON.stringify(configuration)};`,
     'first.spec.ts': spec,
     'second.spec.ts': spec,
+    'reset.spec.ts': await readFile(new URL('fixtures/reset.spec.ts', import.meta.url), 'utf8'),
+    'seed.json': '{ "users": [{ "email_address": ["ada@example.com"], "skip_password_requirement": true }] }',
   };
   for (const [name, content] of Object.entries(files)) await writeFile(path.join(folder, name), content);
-  const dev = ['dev', '--port', '0', '--clerk-js-folder', CLERK_JS_FOLDER, '--'];
+  const dev = ['dev', '--port', '0', '--seed', 'seed.json', '--clerk-js-folder', CLERK_JS_FOLDER, '--'];
   const playwright = [process.execPath, path.join(folder, 'node_modules/playwright/cli.js'), 'test'];
   const child = spawn(process.execPath, [path.join(installed, 'cli.js'), ...dev, ...playwright], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  expect(await text(child.stdout)).toContain('8 passed');
+  expect(await text(child.stdout)).toContain('9 passed');
 }, 60_000);

@@ -1,8 +1,8 @@
 import { createHmac, verify } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { parsePublishableKey } from '../src/instance/instance';
+import { generateSigningKeyPem, signingKey } from '../src/instance/jwt';
 import { hashPassword, passwordMatches } from '../src/instance/passwords';
-import { generateSigningKeyPem, signingKey } from '../src/instance/tokens';
 import { signToken } from '../src/testing/tokens';
 
 const key = signingKey(generateSigningKeyPem());

@@ -24,7 +24,7 @@ const Fields = {
   // Without effect, because the emulator has no role sets.
   role_set_key: z.string().nullish(),
 };
-const CreateOrganization = z.strictObject({
+export const CreateOrganization = z.strictObject({
   ...Fields,
   name: z.string().min(1),
   created_by: z.string().nullish(),
@@ -65,14 +65,16 @@ export function organizationRoutes(instance: Instance): Routes<ApiRequest, unkno
     'POST /v1/organizations': ({ body }) => {
       const { name, created_by, ...fields } = parse(CreateOrganization, body);
       const creator = created_by ? requireUser(instance, created_by) : undefined;
-      return shown(createOrganization(instance, { name, creator, ...changes(fields) }));
+      return shown(createOrganization(instance, { name, creator, ...organizationChanges(fields) }));
     },
     'GET /v1/organizations': ({ url }) =>
       pageOf(url, selectOrganizations(organizations.all(), url), (row) => including(url, row)),
     'GET /v1/organizations/:id': ({ id, url }) => including(url, find(id)),
     'PATCH /v1/organizations/:id': ({ id, body }) => {
       const { name, ...fields } = parse(UpdateOrganization, body);
-      return shown(updateOrganization(instance, find(id), { ...changes(fields), ...(name && { name }) }));
+      return shown(
+        updateOrganization(instance, find(id), { ...organizationChanges(fields), ...(name && { name }) }),
+      );
     },
     'PATCH /v1/organizations/:id/metadata': ({ id, body }) =>
       shown(updateOrganization(instance, find(id), mergedMetadata(find(id), body))),
@@ -82,7 +84,7 @@ export function organizationRoutes(instance: Instance): Routes<ApiRequest, unkno
   };
 }
 
-function changes(fields: Omit<z.output<typeof UpdateOrganization>, 'name'>) {
+export function organizationChanges(fields: Omit<z.output<typeof UpdateOrganization>, 'name'>) {
   const { slug, max_allowed_memberships: maxMemberships, created_at } = fields;
   return {
     ...(slug && { slug }),

@@ -3,13 +3,15 @@ import { z } from 'zod';
 import { type ApiRequest, parse, type Routes, serve, wrapHandlers } from '../http';
 import { ApiError, requireFound } from '../instance/api-error';
 import { type Instance, isSecretKey } from '../instance/instance';
-import { jwks } from '../instance/tokens';
+import { jwks } from '../instance/jwt';
+import { controlRoutes } from './control';
 import { emailAddressRoutes } from './email-addresses';
 import { membershipRoutes } from './memberships';
 import { organizationInvitationRoutes } from './organization-invitations';
 import { organizationRoutes } from './organizations';
 import { sessionRoutes } from './sessions';
 import { ticketRoutes } from './tickets';
+import { tokenTemplateRoutes } from './token-templates';
 import { userListRoutes } from './user-lists';
 import { userRoutes } from './users';
 
@@ -24,6 +26,7 @@ export function backendRoutes(instance: Instance): Routes {
       const { nonce } = parse(PayloadQuery, Object.fromEntries(url.searchParams));
       return { directives: requireFound(instance.handshakes.take(nonce), 'The handshake') };
     },
+    ...controlRoutes(instance),
     ...userListRoutes(instance),
     ...userRoutes(instance),
     ...emailAddressRoutes(instance),
@@ -32,6 +35,7 @@ export function backendRoutes(instance: Instance): Routes {
     ...membershipRoutes(instance),
     ...organizationInvitationRoutes(instance),
     ...ticketRoutes(instance),
+    ...tokenTemplateRoutes(instance),
   };
   return wrapHandlers(routes, (handler) => (request: ApiRequest) => ({ body: handler(request) }));
 }

@@ -1,17 +1,11 @@
 import { z } from 'zod';
 import { type ApiRequest, parse, type Routes } from '../http';
-import {
-  activeSession,
-  createSession,
-  endSession,
-  issueToken,
-  requireSession,
-  requireUser,
-} from '../instance/accounts';
+import { activeSession, createSession, endSession, requireSession, requireUser } from '../instance/accounts';
 import { requireFound } from '../instance/api-error';
 import type { Session } from '../instance/data';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
+import { issueToken } from '../instance/issued-tokens';
 import { sessionResource } from '../instance/resources';
 import { describeList, optionalPage } from './lists';
 
@@ -40,6 +34,16 @@ const selectSessions = describeList<Session>({
  */
 export function sessionRoutes(instance: Instance): Routes<ApiRequest, unknown> {
   const { store } = instance;
+  /** The second id in the path is the name of a token template. */
+  const token = ({ id, otherId, body }: ApiRequest) => {
+    const { expires_in_seconds: seconds } = parse(TokenRequest, body);
+    const session = requireFound(activeSession(instance, id), `Active session ${id}`);
+    const template = otherId || undefined;
+    return {
+      object: 'token',
+      jwt: issueToken(instance, session, { seconds: seconds ?? undefined, template }),
+    };
+  };
   return {
     'POST /v1/sessions': ({ body }) => {
       const { user_id, active_organization_id: organizationId } = parse(CreateSession, body);
@@ -55,11 +59,7 @@ export function sessionRoutes(instance: Instance): Routes<ApiRequest, unknown> {
       const session = requireSession(instance, id);
       return sessionResource(endSession(instance, session, 'revoked'));
     },
-    'POST /v1/sessions/:id/tokens': ({ id, body }) => {
-      const { expires_in_seconds: seconds } = parse(TokenRequest, body);
-      const session = requireFound(activeSession(instance, id), `Active session ${id}`);
-      const jwt = issueToken(instance, session, { seconds: seconds ?? undefined });
-      return { object: 'token', jwt };
-    },
+    'POST /v1/sessions/:id/tokens': token,
+    'POST /v1/sessions/:id/tokens/:otherId': token,
   };
 }

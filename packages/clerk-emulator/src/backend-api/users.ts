@@ -6,7 +6,7 @@ import {
   deleteUser,
   EmailAddress,
   endSessionsOf,
-  issueOAuthToken,
+  type NewUser,
   requireUser,
   updateUser,
 } from '../instance/accounts';
@@ -14,6 +14,7 @@ import { ApiError } from '../instance/api-error';
 import { type User, UserSettings } from '../instance/data';
 import { withPrimary } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
+import { issueOAuthToken } from '../instance/issued-tokens';
 import { hashPassword, importDigest, passwordMatches } from '../instance/passwords';
 import { userResource } from '../instance/resources';
 import { changedMetadata, MetadataChange, mergedMetadata } from './metadata';
@@ -39,7 +40,7 @@ const UserFields = {
   skip_legal_checks: z.boolean().nullish(),
   totp_secret: z.string().nullish(),
 };
-const CreateUser = z
+export const CreateUser = z
   .strictObject({
     ...UserFields,
     email_address: z.array(EmailAddress).default([]),
@@ -87,11 +88,9 @@ export function userRoutes(instance: Instance): Routes<ApiRequest, unknown> {
   return {
     'POST /v1/users': ({ body }) => {
       const input = parse(CreateUser, body);
-      const changes = { ...userChanges(input), settings: UserSettings.parse(body) };
-      if (changes.password === undefined && !input.skip_password_requirement) throw passwordRequired();
-      const { email_address: emails, phone_number: phones, web3_wallet: wallets, banned, locked } = input;
-      const user = { ...changes, emails, phones, wallets, banned, locked };
-      return userResource(createUser(instance, user));
+      if (!input.password && !input.password_digest && !input.skip_password_requirement)
+        throw passwordRequired();
+      return userResource(createUser(instance, newUser(input)));
     },
     'GET /v1/users/:id': ({ id }) => userResource(requireUser(instance, id)),
     // Returns an OAuth access token. Clerk does not have this operation.
@@ -132,6 +131,13 @@ export function userRoutes(instance: Instance): Routes<ApiRequest, unknown> {
     },
     'DELETE /v1/users/:id': ({ id }) => deleteUser(instance, requireUser(instance, id)),
   };
+}
+
+/** Returns a new user with the fields of a request. Throws as `userChanges` does. */
+export function newUser(input: z.output<typeof CreateUser>): NewUser {
+  const { email_address: emails, phone_number: phones, web3_wallet: wallets, banned, locked } = input;
+  const settings = UserSettings.parse(input);
+  return { ...userChanges(input), settings, emails, phones, wallets, banned, locked };
 }
 
 /** Returns the error for a request that creates a user without a password and does not set `skip_password_requirement`. */

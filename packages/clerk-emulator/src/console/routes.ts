@@ -17,7 +17,7 @@ const EndpointChange = z.strictObject({
 
 /** Returns the routes for the actions of the console, the web page of the emulator, that the Backend API does not have. */
 export function consoleRoutes(instance: Instance): Routes {
-  const { store, webhooks, failures } = instance;
+  const { store, webhooks } = instance;
   return {
     'GET /api/example-events/:id': ({ id }) => ({ body: exampleEventData(instance, id) }),
     'POST /api/deliveries': ({ body }) => {
@@ -28,10 +28,6 @@ export function consoleRoutes(instance: Instance): Routes {
       if (store.deliveries.get(id) === undefined) throw notFound(`Delivery ${id}`);
       return { body: { id: webhooks.redeliver(id).id } };
     },
-    'POST /api/failures': ({ body }) => ({
-      status: 201,
-      body: { id: failures.add(parse(failures.schema, body)).id },
-    }),
     'PATCH /api/endpoint': ({ body }) => {
       const { paused, ...settings } = parse(EndpointChange, body);
       webhooks.configure(settings);

@@ -26,7 +26,7 @@ export function environment(instance: Instance, { origin }: URL): Record<string,
   return {
     auth_config: authConfig(publishableKey.development, settings),
     display_config: displayConfig(publishableKey.development, origin),
-    user_settings: userSettings(instance),
+    user_settings: userSettings(settings),
     organization_settings: {
       enabled: true,
       max_allowed_memberships: 5,
@@ -110,11 +110,11 @@ function displayConfig(development: boolean, portal: string) {
   };
 }
 
-function userSettings({ verifyEmailAtSignUp, settings }: Instance) {
+function userSettings(settings: Settings) {
   const disabled = { enabled: false };
   const enterpriseSso = { enabled: false, self_serve_sso: false };
   return {
-    attributes: attributes(verifyEmailAtSignUp, settings.usernames),
+    attributes: attributes(settings),
     social: {},
     saml: enterpriseSso,
     enterprise_sso: enterpriseSso,
@@ -165,7 +165,7 @@ function userSettings({ verifyEmailAtSignUp, settings }: Instance) {
   };
 }
 
-function attributes(verifyEmailAtSignUp: boolean, usernames: boolean) {
+function attributes({ verifyEmailAtSignUp, usernames }: Settings) {
   const disabled = {
     enabled: false,
     required: false,

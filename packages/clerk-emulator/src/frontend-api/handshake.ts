@@ -1,9 +1,10 @@
 import type { ApiResponse } from '../http';
-import { activeSessions, issueToken } from '../instance/accounts';
+import { activeSessions } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
 import type { Client } from '../instance/data';
 import { HANDSHAKE_SECONDS } from '../instance/handshakes';
 import type { Instance } from '../instance/instance';
+import { issueToken } from '../instance/issued-tokens';
 import { handshakeToken } from '../instance/tokens';
 import {
   type Browser,

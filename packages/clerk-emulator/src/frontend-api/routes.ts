@@ -9,11 +9,12 @@ import {
   serve,
   wrapHandlers,
 } from '../http';
-import { activeSessions, issueToken } from '../instance/accounts';
+import { activeSessions } from '../instance/accounts';
 import { ApiError, notEmulated } from '../instance/api-error';
 import type { Instance } from '../instance/instance';
+import { issueToken } from '../instance/issued-tokens';
+import { jwks } from '../instance/jwt';
 import { deviceResource, emailAddressResources } from '../instance/resources';
-import { jwks } from '../instance/tokens';
 import {
   type BrowserRequest,
   browserState,
@@ -63,14 +64,8 @@ export function frontendApi(instance: Instance): Hono {
     }),
     'GET /v1/tickets/accept': (request) => openTicketLink(instance, request),
     'GET /v1/client/handshake': (request) => handshake(instance, request),
-    'POST /v1/client/sessions/:id/tokens': (request) => {
-      const session = requireOwnSession(instance, request, request.id);
-      const { origin } = request.browser;
-      const { organization_id: requested } = parse(TokenRequest, request.body);
-      const organization =
-        requested === undefined ? {} : { organizationId: ownOrganization(instance, session, requested) };
-      return { body: { object: 'token', jwt: issueToken(instance, session, { origin, ...organization }) } };
-    },
+    'POST /v1/client/sessions/:id/tokens': (request) => ({ body: newToken(instance, request) }),
+    'POST /v1/client/sessions/:id/tokens/:otherId': (request) => ({ body: newToken(instance, request) }),
     'GET /v1/me/oauth/consent/:id': (request) => ({ body: consentInfo(instance, request) }),
     'POST /v1/me/oauth/consent/:id': (request) => consent(instance, request),
     'GET /v1/me/sessions/active': (request) => ({
@@ -92,6 +87,17 @@ export function frontendApi(instance: Instance): Hono {
     wrapHandlers(routes, (handler) => (received: ApiRequest) => handleRequest(instance, received, handler)),
     isBrowser,
   );
+}
+
+/** Returns a token of a session of the browser. The second id in the path is the name of a token template. */
+function newToken(instance: Instance, request: BrowserRequest) {
+  const session = requireOwnSession(instance, request, request.id);
+  const { origin } = request.browser;
+  const { organization_id: requested } = parse(TokenRequest, request.body);
+  const organization =
+    requested === undefined ? {} : { organizationId: ownOrganization(instance, session, requested) };
+  const template = request.otherId || undefined;
+  return { object: 'token', jwt: issueToken(instance, session, { origin, template, ...organization }) };
 }
 
 /**

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { parse, type Routes } from '../http';
-import { activeSessions, endSession, issueToken } from '../instance/accounts';
+import { activeSessions, endSession } from '../instance/accounts';
 import type { Session, User } from '../instance/data';
 import type { Instance } from '../instance/instance';
+import { issueToken } from '../instance/issued-tokens';
 import { publicMembershipResource } from '../instance/organization-resources';
 import { membershipsOf } from '../instance/organizations';
 import {

@@ -125,7 +125,7 @@ function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string,
  */
 function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
   const { email, username, password, firstName, lastName, unsafeMetadata, verification } = signUp;
-  const isVerified = !instance.verifyEmailAtSignUp || verification?.status === 'verified';
+  const isVerified = !instance.settings.verifyEmailAtSignUp || verification?.status === 'verified';
   if (email === null || missingFields(signUp).length > 0 || !isVerified) return signUp;
   const invitation = ticketsOf(instance, 'invitation').find(({ id }) => id === signUp.invitationId);
   if (invitation) closeTicket(instance, invitation, 'accepted');

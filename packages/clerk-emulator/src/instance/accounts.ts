@@ -4,11 +4,10 @@ import { type Client, type Session, type SignInToken, type User, UserSettings } 
 import { userByIdentifier } from './identifiers';
 import { newId, newRow } from './ids';
 import type { Instance } from './instance';
-import { organizationClaims } from './organization-resources';
 import { membershipsOf, removeMember } from './organizations';
 import { hashPassword } from './passwords';
 import { deletedUserResource, sessionEventResource, userResource } from './resources';
-import { DAY_SECONDS, type OAuthTokenRequest, oauthToken, sessionToken } from './tokens';
+import { DAY_SECONDS } from './tokens';
 
 /** An e-mail address in lower case, without surrounding white space. */
 export const EmailAddress = z.string().trim().toLowerCase().pipe(z.email());
@@ -18,9 +17,9 @@ const SESSION_SECONDS = 7 * DAY_SECONDS;
 /** Limits for the length of a password, in characters. `GET /v1/environment` returns the same limits to the SDK. */
 export const PASSWORD_LENGTH = { least: 8, most: 72 } as const;
 
-/** Fields of a new user. A user needs at least one address, phone number, wallet or user name. */
+/** Fields of a new user. A user needs at least one address, phone number, wallet or user name. The default id is random. */
 export type NewUser = Partial<
-  Omit<User, 'id' | 'email' | 'emails' | 'phones' | 'wallets' | 'updatedAt' | 'lastSignInAt'>
+  Omit<User, 'email' | 'emails' | 'phones' | 'wallets' | 'updatedAt' | 'lastSignInAt'>
 > &
   Partial<Readonly<Record<'emails' | 'phones' | 'wallets', readonly string[]>>>;
 
@@ -173,42 +172,6 @@ export function activeSession(instance: Instance, id: string): Session | undefin
 export function requireSession(instance: Instance, id: string): Session {
   activeSession(instance, id);
   return requireFound(instance.store.sessions.get(id), `Session ${id}`);
-}
-
-/**
- * Returns a new session token for the application at `origin`. `seconds` is the lifetime of the token. The token contains the
- * active organization of the session, or another one of the user's if `organizationId` is given.
- */
-export function issueToken(
-  instance: Instance,
-  session: Session,
-  {
-    origin,
-    seconds = instance.sessionTokenSeconds,
-    organizationId = session.organizationId,
-  }: { origin?: string | undefined; seconds?: number | undefined; organizationId?: string | null } = {},
-): string {
-  const membership = instance.store.memberships.find(
-    (each) => each.organizationId === organizationId && each.userId === session.userId,
-  );
-  return sessionToken(instance.signingKey, session, {
-    issuer: instance.publishableKey.issuer,
-    seconds,
-    now: instance.clock.now(),
-    origin,
-    claims: membership && organizationClaims(instance, membership),
-  });
-}
-
-/** Returns an OAuth access token, with which a client acts for a user. Throws a 404 for an unknown id. */
-export function issueOAuthToken(
-  instance: Instance,
-  token: { readonly issuer: string; readonly userId: string },
-  request: OAuthTokenRequest,
-): string {
-  requireUser(instance, token.userId);
-  const { clock, oauth, signingKey } = instance;
-  return oauthToken(signingKey, { ...token, now: clock.now(), seconds: oauth.accessTokenSeconds }, request);
 }
 
 /** Returns the active sessions of a client or of a user. The last one is the session that was active last. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { TokenTemplate } from './settings';
 import { openTable, type Table } from './table';
 
 const Metadata = z.record(z.string(), z.unknown());
@@ -235,6 +236,8 @@ const OAuthGrant = z.object({
   ),
 });
 
+const TokenTemplateRow = z.object({ ...Dated, ...TokenTemplate.shape });
+
 /** A mail that Clerk would have sent. The emulator only stores it. */
 const Mail = z.object({
   id: z.string(),
@@ -299,6 +302,7 @@ export function dataSchema(changed: () => void) {
     organizationInvitations: table(OrganizationInvitation),
     oauthClients: table(OAuthClient),
     oauthGrants: table(OAuthGrant),
+    tokenTemplates: table(TokenTemplateRow),
     mails: table(Mail),
     deliveries: table(Delivery),
   });
@@ -322,6 +326,7 @@ export type Membership = Readonly<z.infer<typeof Membership>>;
 export type OrganizationInvitation = Readonly<z.infer<typeof OrganizationInvitation>>;
 export type OAuthClient = Readonly<z.infer<typeof OAuthClient>>;
 export type OAuthGrant = Readonly<z.infer<typeof OAuthGrant>>;
+export type TokenTemplateRow = Readonly<z.infer<typeof TokenTemplateRow>>;
 export type Verification = Readonly<z.infer<typeof Verification>>;
 export type Mail = Readonly<z.infer<typeof Mail>>;
 export type Delivery = Readonly<z.infer<typeof Delivery>>;

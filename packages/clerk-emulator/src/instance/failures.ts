@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import { newId } from './ids';
 
-/** Makes the next calls of an operation fail. A failed call changes no data. */
+/** Makes the next calls of an operation fail or wait. A failed call changes no data. */
 const Failure = z.strictObject({
   /** Operation of the Frontend API or of the Backend API, such as `GET /v1/users/:id`. */
   operation: z.string(),
-  /** Status of the responses. A 429 has the header `Retry-After: 1`. */
-  status: z.int().min(400).max(599),
+  /** Status of the responses. Without it, the calls only wait. A 429 has the header `Retry-After: 1`. */
+  status: z.int().min(400).max(599).optional(),
+  /** Time before the response. Default: 0. */
+  delayMilliseconds: z.int().min(0).max(600_000).default(0),
   /** Number of calls. Default: 1. */
   calls: z.int().min(1).default(1),
 });

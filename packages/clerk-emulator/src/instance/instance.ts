@@ -2,10 +2,10 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from './clock';
 import type { FailureQueue } from './failures';
 import type { Handshakes } from './handshakes';
+import type { SigningKey } from './jwt';
 import type { RequestLog } from './requests';
 import type { Settings } from './settings';
 import type { Store } from './store';
-import type { SigningKey } from './tokens';
 import type { Webhooks } from './webhooks';
 
 /** The emulated Clerk instance: its keys, its settings (see `EmulatorOptions`) and its components. */
@@ -13,9 +13,9 @@ export interface Instance {
   readonly publishableKey: PublishableKey;
   readonly secretKey: string;
   readonly signingKey: SigningKey;
-  readonly sessionTokenSeconds: number;
-  readonly verifyEmailAtSignUp: boolean;
-  readonly settings: Settings;
+  settings: Settings;
+  /** Returns to the settings and the data of the start, and removes failures. Sends the events of the new data. */
+  readonly reset: () => void;
   readonly clock: Clock;
   /** Returns the creation time of the next user. */
   readonly creationTime: () => number;

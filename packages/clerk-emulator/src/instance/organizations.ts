@@ -20,7 +20,7 @@ type NewInvitation = Pick<OrganizationInvitation, 'email' | 'role' | 'inviterId'
   OwnMetadata & { readonly days?: number | null | undefined };
 
 /** Fields that a request may set. */
-export type OrganizationFields = Partial<Omit<Organization, 'id' | 'createdBy' | 'updatedAt'>>;
+export type OrganizationFields = Partial<Omit<Organization, 'createdBy' | 'updatedAt'>>;
 
 /**
  * Creates an organization and sends `organization.created`. The creator becomes an admin. Without a slug, the slug is made from

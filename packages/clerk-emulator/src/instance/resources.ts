@@ -282,12 +282,9 @@ export function signInResource(
 }
 
 /** An attempt to sign up. An unverified address is in `unverified_fields` only if the instance verifies addresses. */
-export function signUpResource(
-  signUp: SignUp,
-  { verifyEmailAtSignUp, settings }: Pick<Instance, 'verifyEmailAtSignUp' | 'settings'>,
-): Resource {
+export function signUpResource(signUp: SignUp, { settings }: Pick<Instance, 'settings'>): Resource {
   const { email, verification } = signUp;
-  const isUnverified = email !== null && verification?.status !== 'verified' && verifyEmailAtSignUp;
+  const isUnverified = email !== null && verification?.status !== 'verified' && settings.verifyEmailAtSignUp;
   return {
     object: 'sign_up_attempt',
     id: signUp.id,

@@ -1,12 +1,47 @@
 import { z } from 'zod';
+import { isUsableKey, SIGNING_ALGORITHMS } from './jwt';
 
-/** Settings that a Clerk instance has in its dashboard. */
+/** A token template with the fields of `POST /v1/jwt_templates`. Its claims may contain shortcodes, such as `{{user.id}}`. */
+export const TokenTemplate = z
+  .strictObject({
+    name: z.string().regex(/^[\w-]+$/),
+    claims: z.record(z.string(), z.unknown()),
+    lifetime: z
+      .int()
+      .min(30)
+      .max(315_360_000)
+      .nullish()
+      .transform((seconds) => seconds ?? 60),
+    allowed_clock_skew: z
+      .int()
+      .min(0)
+      .max(300)
+      .nullish()
+      .transform((seconds) => seconds ?? 5),
+    custom_signing_key: z.boolean().default(false),
+    signing_algorithm: z
+      .enum(SIGNING_ALGORITHMS)
+      .nullish()
+      .transform((algorithm) => algorithm ?? 'RS256'),
+    /** A shared secret for HS256, HS384 and HS512, else a private key in PEM. */
+    signing_key: z.string().nullish(),
+  })
+  .refine(
+    (template) =>
+      !template.custom_signing_key || isUsableKey(template.signing_algorithm, template.signing_key ?? ''),
+    { error: 'the key cannot sign with signing_algorithm', path: ['signing_key'] },
+  );
+export type TokenTemplate = Readonly<z.output<typeof TokenTemplate>>;
+
+/** Settings that a Clerk instance has in its dashboard. They are the same in code, in a seed file and over HTTP. */
 export const Settings = z.object({
   /**
    * Active organization after a sign-in. `last`: that of the user's last session, and at the first sign-in the organization that
    * the user joined last. `none`: none, so that the user starts in the personal account. Default: `last`.
    */
   activeOrganization: z.enum(['last', 'none']).default('last'),
+  /** Whether each session needs an active organization. A user without one chooses or creates one after the sign-in. */
+  organizationRequired: z.boolean().default(false),
   /**
    * Permissions by role, such as `{ 'org:editor': ['org:posts:manage'] }`. The roles `org:admin` and `org:member` also have
    * their system permissions. Default: only these two roles.
@@ -18,6 +53,26 @@ export const Settings = z.object({
   multiSession: z.boolean().default(false),
   /** Whether users can choose a user name, in addition to their e-mail address. Default: false. */
   usernames: z.boolean().default(false),
+  /** Whether users can have phone numbers and sign in with them. The code for +1 (xxx) 555-01xx is 424242. Default: false. */
+  phoneNumbers: z.boolean().default(false),
+  /** Social providers, such as `google`. A page of the emulator plays the provider. Default: none. */
+  socialProviders: z
+    .array(z.string().regex(/^[a-z]+$/))
+    .readonly()
+    .default([]),
+  /** Whether a user must be verified again for a sensitive change more than ten minutes after the last time. Default: false. */
+  reverification: z.boolean().default(false),
+  /** Whether new users join a waitlist instead of signing up. Default: false. */
+  waitlist: z.boolean().default(false),
+  /** Whether a user must enter a mailed code to complete a sign-up. Default: true. */
+  verifyEmailAtSignUp: z.boolean().default(true),
+  /** Lifetime of a session token, in seconds. Default: 60. */
+  sessionTokenSeconds: z.number().positive().default(60),
+  /** Claims that session tokens have in addition, with shortcodes as in a token template. Default: none. */
+  sessionClaims: z.record(z.string(), z.unknown()).default({}),
+  /** Token templates. The Backend API can add others. Default: none. */
+  tokenTemplates: z.array(TokenTemplate).readonly().default([]),
 });
 
 export type Settings = z.output<typeof Settings>;
+export type SettingsInput = z.input<typeof Settings>;

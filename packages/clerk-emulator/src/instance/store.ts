@@ -2,7 +2,7 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errorCode, messageOf } from '../errors';
 import { type Data, dataSchema } from './data';
-import { generateSigningKeyPem } from './tokens';
+import { generateSigningKeyPem } from './jwt';
 
 /** The data of an emulator. */
 export interface Store extends Data {
@@ -10,6 +10,8 @@ export interface Store extends Data {
   onChange(listener: () => void): () => void;
   /** Calls the listeners of `onChange` after a change outside of the tables, such as a new webhook endpoint. */
   announce(): void;
+  /** Removes all rows. */
+  clear(): void;
   /** Writes the last changes to the data file and stops writing. Rejects if the file is not writable. */
   close(): Promise<void>;
 }
@@ -79,6 +81,9 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
       return () => void listeners.delete(listener);
     },
     announce,
+    clear() {
+      for (const table of Object.values(data)) if (typeof table === 'object') table.clear();
+    },
     async close() {
       clearTimeout(writeTimer);
       listeners.clear();

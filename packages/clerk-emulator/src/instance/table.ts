@@ -3,6 +3,7 @@ export interface Table<Row extends { readonly id: string }> {
   get(id: string): Row | undefined;
   put<NewRow extends Row>(row: NewRow): NewRow;
   delete(id: string): void;
+  clear(): void;
   all(): Row[];
   size(): number;
   find(matches: (row: Row) => boolean): Row | undefined;
@@ -26,6 +27,10 @@ export function openTable<Row extends { readonly id: string }>(
     },
     delete(id) {
       if (byId.delete(id)) changed();
+    },
+    clear() {
+      byId.clear();
+      changed();
     },
     all,
     size: () => byId.size,

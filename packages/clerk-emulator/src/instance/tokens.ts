@@ -1,26 +1,10 @@
-import {
-  createHash,
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  type KeyObject,
-  randomBytes,
-  sign,
-} from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Session } from './data';
+import { type Algorithm, readKey, type SigningKey, signJwt } from './jwt';
 
-/** The RSA key of an instance (an emulated Clerk application). It signs all tokens. */
-export interface SigningKey {
-  readonly privateKey: KeyObject;
-  readonly publicKeyPem: string;
-  /** Id of the key. The instance has the same id. */
-  readonly kid: string;
-  /** The public key as the JWKS endpoint returns it. */
-  readonly jwk: Record<string, unknown>;
-}
-
-/** Value of `cat`, the category, in the header of Clerk's session tokens. */
+/** Values of `cat`, the category, in the header of Clerk's tokens. */
 const SESSION_TOKEN_CATEGORY = 'cl_B7d4PD111AAA';
+const TEMPLATE_TOKEN_CATEGORY = 'cl_B7d4PD222AAA';
 const MINUTE = 60_000;
 export const DAY_SECONDS = 24 * 60 * 60;
 
@@ -31,57 +15,55 @@ interface Issue {
   readonly seconds: number;
 }
 
-/** Generates an RSA-2048 private key in PEM. */
-export function generateSigningKeyPem(): string {
-  return generateKeyPairSync('rsa', { modulusLength: 2048 })
-    .privateKey.export({ type: 'pkcs8', format: 'pem' })
-    .toString();
-}
-
-/**
- * Derives the public key and the id from a private key. The id is a hash of the public key, so that different keys have
- * different ids. Clerk's SDKs cache public keys by this id.
- */
-export function signingKey(privateKeyPem: string): SigningKey {
-  const privateKey = createPrivateKey(privateKeyPem);
-  const publicKey = createPublicKey(privateKey);
-  const publicKeyPem = publicKey.export({ type: 'spki', format: 'pem' }).toString();
-  const kid = `ins_${createHash('sha256').update(publicKeyPem).digest('hex').slice(0, 27)}`;
-  return {
-    privateKey,
-    publicKeyPem,
-    kid,
-    jwk: { ...publicKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' },
-  };
-}
-
-/** Returns the key set that verifies the tokens of the instance. */
-export function jwks(key: SigningKey): { keys: Record<string, unknown>[] } {
-  return { keys: [key.jwk] };
-}
-
 /** Returns a session token in version 2 of Clerk's format. A browser sends it to the application. */
 export function sessionToken(
   key: SigningKey,
   session: Pick<Session, 'id' | 'userId' | 'createdAt' | 'verifiedAt' | 'actor'>,
   token: Issue & {
     readonly origin: string | undefined;
-    /** The claims about the active organization of the session. */
-    readonly claims: Readonly<Record<string, unknown>> | undefined;
+    /** The custom claims, and those about the active organization of the session. */
+    readonly claims: Readonly<Record<string, unknown>>;
   },
 ): string {
   const claims = {
+    ...token.claims,
     ...(token.origin === undefined ? {} : { azp: token.origin }),
     ...(session.actor && { act: session.actor }),
     ...issueClaims(token),
     fva: factorAge(session, token.now),
-    ...token.claims,
     sid: session.id,
     sts: 'active',
     sub: session.userId,
     v: 2,
   };
   return signJwt(key, claims, { cat: SESSION_TOKEN_CATEGORY });
+}
+
+/** Returns a token of a template. It has the claims of the template, but `exp`, `iat`, `iss`, `jti`, `nbf` and `sub` are Clerk's. */
+export function templateToken(
+  key: SigningKey,
+  userId: string,
+  token: Issue & {
+    readonly origin: string | undefined;
+    readonly claims: Readonly<Record<string, unknown>>;
+    /** Seconds by which the token is valid earlier. */
+    readonly skew: number;
+    /** The key of the template. Without one, the key of the instance signs. */
+    readonly own: { readonly algorithm: Algorithm; readonly key: string } | undefined;
+  },
+): string {
+  const issued = issueClaims(token);
+  const claims = {
+    ...(token.origin === undefined ? {} : { azp: token.origin }),
+    ...token.claims,
+    ...issued,
+    nbf: issued.iat - token.skew,
+    sub: userId,
+  };
+  const header = { cat: TEMPLATE_TOKEN_CATEGORY };
+  if (token.own === undefined) return signJwt(key, claims, header);
+  const { algorithm } = token.own;
+  return signJwt({ kid: key.kid, privateKey: readKey(algorithm, token.own.key) }, claims, header, algorithm);
 }
 
 /** Returns the minutes since the user was verified, and -1 because users of the emulator have no second factor. */
@@ -135,14 +117,4 @@ export function nativeToken(key: SigningKey, clientId: string): string {
 function issueClaims({ issuer, now, seconds }: Issue) {
   const iat = Math.floor(now / 1000);
   return { exp: iat + seconds, iat, iss: issuer, jti: randomBytes(10).toString('hex'), nbf: iat - 10 };
-}
-
-function signJwt(
-  { kid, privateKey }: SigningKey,
-  claims: unknown,
-  header: Record<string, string> = {},
-): string {
-  const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
-  const text = `${base64url({ alg: 'RS256', typ: 'JWT', kid, ...header })}.${base64url(claims)}`;
-  return `${text}.${sign('RSA-SHA256', Buffer.from(text), privateKey).toString('base64url')}`;
 }

@@ -1,12 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { type Emulator, startEmulator } from '../emulator';
+import { type Emulator, type EmulatorOptions, startEmulator } from '../emulator';
+import { requireFound } from '../instance/api-error';
 
 /** The fixtures that `fixtures` adds to a test of Vitest. */
 export interface EmulatorFixtures {
   /** An emulator for the tests of one file. */
   readonly emulator: Emulator;
-  /** Creates a user with a session. The default e-mail address is unique. Throws if the given address is taken. */
-  signedInAs(user?: NewUser): TestUser;
+  /**
+   * Creates a user with a session, or a session of the user with an id or address, such as one of the seed. The default e-mail
+   * address is unique. Throws if the address of a new user is taken, or if there is no such user.
+   */
+  signedInAs(user?: NewUser | string): TestUser;
 }
 
 /** The fields of a new user. */
@@ -14,6 +18,7 @@ type NewUser = Partial<Parameters<Emulator['createUser']>[0]>;
 
 interface TestUser {
   readonly id: string;
+  /** Empty if the user has no address. */
   readonly email: string;
   /** Session token for an `Authorization: Bearer` header. */
   readonly token: string;
@@ -22,22 +27,33 @@ interface TestUser {
 /** A fixture of Vitest. It passes a value to the test and resolves after the test. */
 type Fixture<Value, Required> = (required: Required, use: (value: Value) => Promise<void>) => Promise<void>;
 
-/** Fixtures for `test.extend` of Vitest. */
-export const fixtures: {
+/** Returns fixtures for `test.extend` of Vitest. `options` are those of the emulator, such as its seed. */
+export const emulatorFixtures = (
+  options: EmulatorOptions = {},
+): {
   emulator: [Fixture<Emulator, object>, { scope: 'file' }];
   signedInAs: Fixture<EmulatorFixtures['signedInAs'], Pick<EmulatorFixtures, 'emulator'>>;
-} = {
+} => ({
   emulator: [
     // biome-ignore lint/correctness/noEmptyPattern: Vitest reads the names of the required fixtures from the pattern.
     async ({}, use) => {
-      const emulator = await startEmulator();
+      const emulator = await startEmulator(options);
       await use(emulator).finally(() => emulator.stop());
     },
     { scope: 'file' },
   ],
   signedInAs: ({ emulator }, use) =>
-    use((user = {}) => {
-      const { id, email } = emulator.createUser({ email: `user-${randomUUID()}@example.com`, ...user });
-      return { id, email, token: emulator.sessionToken(emulator.createSession(id).id) };
+    use((wanted = {}) => {
+      const isWanted = ({ id, email }: { id: string; email: string | null }) =>
+        id === wanted || email === wanted;
+      const user =
+        typeof wanted === 'string'
+          ? requireFound(emulator.store.users.find(isWanted), `The user ${wanted}`)
+          : emulator.createUser({ email: `user-${randomUUID()}@example.com`, ...wanted });
+      const { id, email } = user;
+      return { id, email: email ?? '', token: emulator.sessionToken(emulator.createSession(id).id) };
     }),
-};
+});
+
+/** Fixtures with the default options. */
+export const fixtures = emulatorFixtures();

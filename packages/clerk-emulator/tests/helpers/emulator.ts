@@ -1,6 +1,6 @@
 import { createClerkClient } from '@clerk/backend';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator';
-import { generateSigningKeyPem } from '../../src/instance/tokens';
+import { generateSigningKeyPem } from '../../src/instance/jwt';
 import { CLERK_JS_FOLDER } from './folders';
 import { stopAfterTest } from './stop';
 

@@ -1,5 +1,5 @@
 // @ts-check
-import { byId, call, onSubmit } from './controls.js';
+import { Action, byId, call, onSubmit } from './controls.js';
 import { Clients, Mails, Requests, Users } from './lists.js';
 import { html, render } from './preact.js';
 import { Deliveries, Endpoint, eventForm } from './webhooks.js';
@@ -58,6 +58,12 @@ onSubmit('new-user', ({ email, password }) =>
     password,
     skip_password_requirement: password === '',
   }),
+);
+const reset = () => call('POST', '/v1/emulator/reset');
+const question = 'Return to the settings and the data of the start? All other data is deleted.';
+render(
+  html`<${Action} label="Reset" about="the emulator" question=${question} run=${reset} />`,
+  byId('reset', HTMLDivElement),
 );
 eventForm();
 follow();
