@@ -19,11 +19,13 @@ import {
   requireSession,
   requireUser,
 } from './instance/accounts';
-import { notEmulated } from './instance/api-error';
+import { notEmulated, notFound } from './instance/api-error';
+import { isClerkPath } from './instance/clerk-paths';
 import { type Clock, creationTimes, systemClock } from './instance/clock';
 import type { Organization, Session, User } from './instance/data';
 import { type Failures, failureQueue } from './instance/failures';
 import { type HandshakeSettings, handshakes } from './instance/handshakes';
+import { imageResponse } from './instance/images';
 import { type Instance, parsePublishableKey } from './instance/instance';
 import { issueOAuthToken, issueToken } from './instance/issued-tokens';
 import { type SigningKey, signingKey } from './instance/jwt';
@@ -61,7 +63,7 @@ export interface EmulatorOptions extends SettingsInput {
   readonly webhook?: { readonly url: string; readonly secret: string } | undefined;
   /** Factor for the delays of Clerk's webhook retry schedule. Default: 1. */
   readonly retryScale?: number;
-  /** Settings, users and organizations of the start and of `reset`. Ignored at the start if the data file has users. */
+  /** Settings, users and organizations of the start and of `reset`. The users are ignored at a start with an existing data file. */
   readonly seed?: Seed | undefined;
   /** File that stores all data of the emulator, including the signing key. Default: none, the data is only in memory. */
   readonly dataFile?: string | undefined;
@@ -81,20 +83,8 @@ export interface EmulatorOptions extends SettingsInput {
   readonly handshake?: Partial<HandshakeSettings>;
 }
 
-/** A running emulator. Serves Clerk's two APIs and the account portal over HTTP. */
-export interface Emulator {
-  /** Address of the Backend API and of the Frontend API. */
-  readonly url: string;
-  /** Address of the console, or undefined without the option `console`. */
-  readonly consoleUrl: string | undefined;
-  /** Environment variables that make Clerk's SDKs use the emulator. */
-  readonly variables: Readonly<Record<string, string>>;
-  /** The operations of both APIs, such as `GET /v1/users/:id`. */
-  readonly operations: readonly string[];
-  readonly issuer: string;
-  readonly publicKeyPem: string;
-  /** Key that signs every token of this instance. */
-  readonly signingKey: SigningKey;
+/** Changes the accounts of an instance. */
+interface AccountControls {
   /** Creates a user and sends `user.created`. Throws for an invalid or taken address and for a password of invalid length. */
   createUser(input: { email: string; password?: string; firstName?: string; lastName?: string }): User & {
     readonly email: string;
@@ -114,6 +104,22 @@ export interface Emulator {
   sessionToken(sessionId: string, origin?: string): string;
   /** Returns an OAuth access token, with which a client acts for a user. Throws for an unknown id. */
   oauthToken(userId: string, request?: OAuthTokenRequest): string;
+}
+
+/** A running emulator. Serves Clerk's two APIs and the account portal over HTTP. */
+export interface Emulator extends AccountControls {
+  /** Address of the Backend API and of the Frontend API. */
+  readonly url: string;
+  /** Address of the console, or undefined without the option `console`. */
+  readonly consoleUrl: string | undefined;
+  /** Environment variables that make Clerk's SDKs use the emulator. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** The operations of both APIs, such as `GET /v1/users/:id`. */
+  readonly operations: readonly string[];
+  readonly issuer: string;
+  readonly publicKeyPem: string;
+  /** Key that signs every token of this instance. */
+  readonly signingKey: SigningKey;
   readonly store: Store;
   readonly webhooks: Webhooks;
   /** Makes the next calls of an operation fail. */
@@ -227,21 +233,10 @@ async function openInstance(
     handshakes: handshakes(clock, options.handshake),
     oauth: { accessTokenFormat: 'jwt', accessTokenSeconds: DAY_SECONDS, loopbackClients: false },
   };
-  if (store.users.size() === 0) instance.reset();
+  if (store.isNew) instance.reset();
   else changeSettings(instance, initial);
   return instance;
 }
-
-type AccountControls = Pick<
-  Emulator,
-  | 'createUser'
-  | 'deleteUser'
-  | 'createOrganization'
-  | 'createSession'
-  | 'revokeSession'
-  | 'sessionToken'
-  | 'oauthToken'
->;
 
 /** Returns the functions with which a program changes the accounts of an instance. */
 function accountControls(instance: Instance, url: string): AccountControls {
@@ -289,6 +284,7 @@ function createApis(instance: Instance, backend: Routes, clerkJs: ClerkJs): Hono
     }),
   );
   app.get('/npm/*', ({ req }) => clerkJs(req.path));
+  app.get('/images/:id', ({ req }) => imageResponse(instance, req.param('id')));
   app.route('/', portal(instance));
   app.use(observe(instance));
   return app
@@ -296,7 +292,8 @@ function createApis(instance: Instance, backend: Routes, clerkJs: ClerkJs): Hono
     .route('/', frontendApi(instance))
     .route('/', backendApi(instance, backend))
     .all('*', ({ req }) => {
-      throw notEmulated(`${req.method} ${req.path}`);
+      const operation = `${req.method} ${req.path}`;
+      throw isClerkPath(req.path, 'backend') ? notEmulated(operation) : notFound(operation);
     });
 }
 

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { errorCode } from './errors';
 import { ApiError, notFound, SHORT_MESSAGES } from './instance/api-error';
 import { newId } from './instance/ids';
+import type { UploadedFile } from './instance/images';
 
 const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
@@ -17,6 +18,8 @@ export interface ApiRequest {
   /** The second id in the path, or an empty string if the route does not have one. */
   readonly otherId: string;
   readonly body: Readonly<Record<string, unknown>>;
+  /** The file of a form. */
+  readonly file?: UploadedFile | undefined;
   readonly headers: Headers;
 }
 
@@ -34,8 +37,8 @@ export type Routes<Request = ApiRequest, Result = ApiResponse> = Readonly<
 >;
 
 /** Returns the body of an error in Clerk's format. Clerk's components show the message beside the form field `parameter`. */
-export function errorBody({ code, message: long_message, parameter, sessionId }: ApiError) {
-  const meta = { param_name: parameter, session_id: sessionId };
+export function errorBody({ code, message: long_message, parameter, meta: more }: ApiError) {
+  const meta = { param_name: parameter, ...more };
   const error = { code, message: SHORT_MESSAGES.get(code) ?? long_message, long_message, meta };
   return { errors: [error], clerk_trace_id: newId('trace') };
 }
@@ -160,24 +163,49 @@ export function readParameters(parameters: URLSearchParams): Record<string, stri
 }
 
 async function readRequest({ req }: Context): Promise<ApiRequest> {
-  const body = parseFields(await readBody(req), req.header('content-type') ?? '');
+  const { body, file } = await readFields(req);
   return {
     method: req.method,
     url: new URL(req.url),
     id: req.param('id') ?? '',
     otherId: req.param('otherId') ?? '',
     body,
+    file,
     headers: req.raw.headers,
   };
 }
 
 const MAX_BODY_BYTES = 64 * 1024;
+/** Limit of Clerk's for a form with a picture. */
+const MAX_FORM_BYTES = 10 * 1024 * 1024;
 
-/** Returns the body. Throws a 413 above 64 KiB, without reading the body if its `Content-Length` says so. */
-async function readBody(req: HonoRequest): Promise<string> {
+/** Returns the fields of the body, and the file of a form. clerk-js sends a file as a data URL, too. */
+async function readFields(req: HonoRequest): Promise<Pick<ApiRequest, 'body' | 'file'>> {
+  const type = req.header('content-type') ?? '';
+  const isForm = /^multipart\/form-data\s*;/i.test(type);
+  const isFile = /^application\/octet-stream\b/i.test(type);
+  const bytes = await readBody(req, isForm || isFile ? MAX_FORM_BYTES : MAX_BODY_BYTES);
+  const text = bytes.toString();
+  if (isFile) {
+    const [, mime = '', base64 = ''] = /^data:([^;,]*);base64,(.*)$/s.exec(text) ?? [];
+    return { body: {}, file: { type: mime, base64 } };
+  }
+  if (!isForm) return { body: parseFields(text, type) };
+  const form = await new Response(bytes, { headers: { 'content-type': type } }).formData().catch(() => {
+    throw new ApiError(400, 'request_body_invalid', 'The body is not a form.');
+  });
+  const files = [...form.values()].filter((value) => typeof value !== 'string');
+  const [first] = files;
+  const base64 = first && Buffer.from(await first.arrayBuffer()).toString('base64');
+  const fields = [...form].filter(([, value]) => typeof value === 'string');
+  return { body: Object.fromEntries(fields), file: first && { type: first.type, base64: base64 ?? '' } };
+}
+
+/** Returns the body. Throws a 413 above the limit, without reading the body if its `Content-Length` says so. */
+async function readBody(req: HonoRequest, limit: number): Promise<Buffer<ArrayBuffer>> {
   const declared = Number(req.header('content-length') ?? 0);
-  const text = declared > MAX_BODY_BYTES ? '' : await req.text();
-  if (Math.max(declared, Buffer.byteLength(text)) <= MAX_BODY_BYTES) return text;
+  const bytes = Buffer.from(declared > limit ? new ArrayBuffer() : await req.arrayBuffer());
+  if (Math.max(declared, bytes.length) <= limit) return bytes;
   throw new ApiError(413, 'request_body_too_large', 'The body is too large.');
 }
 

@@ -61,10 +61,10 @@ export interface NewUser {
 /** The fixtures that `fixtures` adds to a test. */
 export interface EmulatorFixtures {
   /**
-   * Signs a user in, in the browser context of the test. Creates the user, unless `user` is the result of a previous call, or the
-   * address of a user, such as one of the seed.
+   * Signs a user in, in the browser context of the test. Creates the user, unless `user` is the result of a previous call or has the
+   * id and the address of a user of the seed.
    */
-  signedInAs(user?: NewUser | SignedInUser | string): Promise<SignedInUser>;
+  signedInAs(user?: NewUser | SignedInUser): Promise<SignedInUser>;
   /** Returns the emulator to the settings and the data of its start (`--seed`). */
   resetEmulator(): Promise<void>;
 }
@@ -84,15 +84,10 @@ export const fixtures = {
     { context, baseURL }: { context: Context; baseURL: string | undefined },
     use: (signedInAs: EmulatorFixtures['signedInAs']) => Promise<void>,
   ): Promise<void> => {
-    const { frontendApi, get, create } = backendApi(context);
+    const { frontendApi, create } = backendApi(context);
     if (baseURL === undefined) throw new Error('signedInAs needs the option baseURL of Playwright.');
     await use(async (wanted = {}) => {
-      const user =
-        typeof wanted === 'string'
-          ? await findUser(get, wanted)
-          : 'id' in wanted
-            ? wanted
-            : await createUser(create, wanted);
+      const user = 'id' in wanted ? wanted : await createUser(create, wanted);
       const created = await create('sign_in_tokens', { user_id: user.id });
       const { token } = SignInToken.parse(await created.json());
       await signIn(context, {
@@ -109,7 +104,7 @@ export const fixtures = {
   ): Promise<void> => use(async () => void (await backendApi(context).create('emulator/reset', {}))),
 };
 
-/** Returns functions that call the Backend API with the secret key of the environment. */
+/** Returns the variables of the emulator, and a function that calls the Backend API with the secret key. */
 function backendApi({ request }: Context) {
   const { data: variables } = Variables.safeParse(process.env);
   if (variables === undefined) {
@@ -117,21 +112,12 @@ function backendApi({ request }: Context) {
       'CLERK_API_URL, CLERK_FAPI_URL or CLERK_SECRET_KEY is not set: run clerk-emulator dev -- playwright test',
     );
   }
-  const options = { headers: { authorization: `Bearer ${variables.CLERK_SECRET_KEY}` }, maxRetries: 1 };
-  const url = `${variables.CLERK_API_URL}/v1`;
+  const headers = { authorization: `Bearer ${variables.CLERK_SECRET_KEY}` };
   return {
     frontendApi: variables.CLERK_FAPI_URL,
-    get: async (path: string) => succeed(await request.get(`${url}/${path}`, options)),
     create: async (path: string, data: unknown) =>
-      succeed(await request.post(`${url}/${path}`, { ...options, data })),
+      succeed(await request.post(`${variables.CLERK_API_URL}/v1/${path}`, { data, headers, maxRetries: 1 })),
   };
-}
-
-async function findUser(get: (path: string) => Promise<Response>, email: string): Promise<SignedInUser> {
-  const found = await get(`users?${new URLSearchParams({ email_address: email })}`);
-  const [user] = z.array(Created).parse(await found.json());
-  if (user === undefined) throw new Error(`There is no user with the address ${email}.`);
-  return { id: user.id, email };
 }
 
 async function createUser(

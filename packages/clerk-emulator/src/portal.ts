@@ -48,7 +48,15 @@ function page({ publishableKey }: Instance, origin: string, path: string, compon
     <script src="${CLERK_JS_PATH}" data-clerk-publishable-key="${publishableKey.text}" data-clerk-proxy-url="${origin}"></script>
     <script type="module">
       const loopback = /^https?:\\/\\/(?:(?:[\\w.-]+\\.)?localhost|127\\.0\\.0\\.1|\\[::1\\])(?::\\d+)?$/;
+      // The steps of a component share a page. A component that reloads between them loses the session that it has just started.
+      const go = (change) => (to) => {
+        const { href, origin, pathname } = new URL(to, location.href);
+        if (origin === location.origin && pathname.split('/')[1] === '${path}') history[change](null, '', href);
+        else location.assign(href);
+      };
       await Clerk.load({
+        routerPush: go('pushState'),
+        routerReplace: go('replaceState'),
         ui: { ClerkUI: window.__internal_ClerkUICtor },
         signInUrl: '/sign-in',
         signUpUrl: '/sign-up',

@@ -181,7 +181,7 @@ test('A user can keep, but not take, a user name and an external id', async () =
     ['username', { username: 'Holder' }],
     ['external_id', { externalId: 'crm-2' }],
   ] as const) {
-    const created = { username: 'new', ...change, skipPasswordRequirement: true };
+    const created = { username: 'newest', ...change, skipPasswordRequirement: true };
     for (const call of [clerk.users.updateUser(other.id, change), clerk.users.createUser(created)]) {
       expect(await errorOf(call)).toEqual({ status: 422, code: 'form_identifier_exists', parameter });
     }
@@ -285,7 +285,9 @@ test('The settings of a user are stored, each response contains them, and an inv
   await clerk.users.updateUser(id, { createOrganizationEnabled: false });
   const saved = { ...settings, lastName: 'Name', legalAcceptedAt: 1000, createOrganizationEnabled: false };
   expect(await clerk.users.getUser(id)).toMatchObject(saved);
-  expect(await clerk.users.updateUserProfileImage(id, { file: new Blob(['image']) })).toMatchObject({
+  expect(
+    await clerk.users.updateUserProfileImage(id, { file: new Blob(['image'], { type: 'image/png' }) }),
+  ).toMatchObject({
     hasImage: true,
   });
   expect(await clerk.users.deleteUserProfileImage(id)).toMatchObject({ ...saved, hasImage: false });

@@ -21,6 +21,7 @@ function signedInBrowser(provider: Emulator) {
     signInId: null,
     signUpId: null,
     lastStrategy: null,
+    userAgent: '',
     createdAt: now,
     updatedAt: now,
   });

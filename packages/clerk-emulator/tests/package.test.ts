@@ -97,7 +97,8 @@ test('Playwright workers of a CommonJS application sign users in with the fixtur
     'first.spec.ts': spec,
     'second.spec.ts': spec,
     'reset.spec.ts': await readFile(new URL('fixtures/reset.spec.ts', import.meta.url), 'utf8'),
-    'seed.json': '{ "users": [{ "email_address": ["ada@example.com"], "skip_password_requirement": true }] }',
+    'seed.json':
+      '{ "users": [{ "id": "user_ada", "email_address": ["ada@example.com"], "skip_password_requirement": true }] }',
   };
   for (const [name, content] of Object.entries(files)) await writeFile(path.join(folder, name), content);
   const dev = ['dev', '--port', '0', '--seed', 'seed.json', '--clerk-js-folder', CLERK_JS_FOLDER, '--'];

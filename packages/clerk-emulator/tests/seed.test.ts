@@ -53,7 +53,7 @@ test('A seed creates users and organizations, and a reset over HTTP returns to t
   emulator,
   signedInAs,
 }) => {
-  const { id, token } = signedInAs('ada@example.com');
+  const { id, token } = signedInAs({ id: 'user_ada', email: 'ada@example.com' });
   expect([id, token.split('.')]).toEqual(['user_ada', expect.any(Array)]);
   const members = () =>
     emulator.store.memberships.all().map(({ organizationId, role }) => [organizationId, role]);

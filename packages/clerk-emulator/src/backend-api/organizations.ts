@@ -1,19 +1,34 @@
 import { z } from 'zod';
 import { type ApiRequest, pageOf, parse, type Routes } from '../http';
-import { requireUser } from '../instance/accounts';
-import type { Organization } from '../instance/data';
+import { EmailAddress, requireUser } from '../instance/accounts';
+import { ApiError, requireFound } from '../instance/api-error';
+import type { Membership, Organization, OrganizationInvitation } from '../instance/data';
+import { storeImage } from '../instance/images';
 import type { Instance } from '../instance/instance';
-import { organizationResource } from '../instance/organization-resources';
+import {
+  invitationResource,
+  membershipResource,
+  organizationResource,
+} from '../instance/organization-resources';
 import {
   ADMIN,
+  addMember,
+  closeInvitation,
   createOrganization,
   deleteOrganization,
+  inviteToOrganization,
   membersOf,
+  removeMember,
+  requireMembership,
   requireOrganization,
+  updateMember,
   updateOrganization,
 } from '../instance/organizations';
+import { invitationStatus } from '../instance/resources';
 import { describeList } from './lists';
 import { changedMetadata, mergedMetadata, OwnMetadata } from './metadata';
+import { Days } from './tickets';
+import { USER_FILTERS, userFields } from './user-fields';
 
 const Fields = {
   ...OwnMetadata.shape,
@@ -64,7 +79,11 @@ export function organizationRoutes(instance: Instance): Routes<ApiRequest, unkno
   return {
     'POST /v1/organizations': ({ body }) => {
       const { name, created_by, ...fields } = parse(CreateOrganization, body);
-      const creator = created_by ? requireUser(instance, created_by) : undefined;
+      const creator = created_by ? instance.store.users.get(created_by) : undefined;
+      if (created_by && creator === undefined) {
+        const message = `The user ${created_by} was not found.`;
+        throw new ApiError(422, 'form_resource_not_found', message, 'created_by');
+      }
       return shown(createOrganization(instance, { name, creator, ...organizationChanges(fields) }));
     },
     'GET /v1/organizations': ({ url }) =>
@@ -80,6 +99,11 @@ export function organizationRoutes(instance: Instance): Routes<ApiRequest, unkno
       shown(updateOrganization(instance, find(id), mergedMetadata(find(id), body))),
     'PUT /v1/organizations/:id/metadata': ({ id, body }) =>
       shown(updateOrganization(instance, find(id), changedMetadata(parse(OwnMetadata, body)))),
+    // Without effect: `uploader_user_id`.
+    'PUT /v1/organizations/:id/logo': ({ id, url, file }) =>
+      shown(updateOrganization(instance, find(id), { imageUrl: storeImage(instance, url, file) })),
+    'DELETE /v1/organizations/:id/logo': ({ id }) =>
+      shown(updateOrganization(instance, find(id), { imageUrl: null })),
     'DELETE /v1/organizations/:id': ({ id }) => deleteOrganization(instance, find(id)),
   };
 }
@@ -94,5 +118,100 @@ export function organizationChanges(fields: Omit<z.output<typeof UpdateOrganizat
     }),
     ...(created_at && { createdAt: Date.parse(created_at) }),
     ...changedMetadata(fields),
+  };
+}
+
+const AddMember = z.strictObject({ ...OwnMetadata.shape, user_id: z.string(), role: z.string() });
+const UpdateMember = z.strictObject({ role: z.string() });
+
+/** Returns the Backend API routes for the members of organizations. */
+export function membershipRoutes(instance: Instance): Routes<ApiRequest, unknown> {
+  const find = (id: string) => requireOrganization(instance, id);
+  const member = (membership: Membership) => membershipResource(instance, membership);
+  const requireMember = (id: string, userId: string) => requireMembership(instance, find(id), userId);
+  const selectMembers = describeList<Membership>({
+    fields: {
+      ...userFields(({ userId }) => requireUser(instance, userId)),
+      role: ({ role }) => [role],
+    },
+    filters: `${USER_FILTERS} role`,
+    orders: 'phone_number email_address created_at first_name last_name username',
+    defaultOrder: '',
+  });
+  return {
+    'GET /v1/organizations/:id/memberships': ({ id, url }) =>
+      pageOf(url, selectMembers(membersOf(instance, find(id)), url), member),
+    'POST /v1/organizations/:id/memberships': ({ id, body }) => {
+      const { user_id, role, ...fields } = parse(AddMember, body);
+      const user = requireUser(instance, user_id);
+      return member(addMember(instance, find(id), { user, role, ...changedMetadata(fields) }));
+    },
+    'PATCH /v1/organizations/:id/memberships/:otherId': ({ id, otherId, body }) => {
+      return member(updateMember(instance, requireMember(id, otherId), parse(UpdateMember, body)));
+    },
+    'PATCH /v1/organizations/:id/memberships/:otherId/metadata': ({ id, otherId, body }) => {
+      const membership = requireMember(id, otherId);
+      return member(updateMember(instance, membership, mergedMetadata(membership, body)));
+    },
+    'DELETE /v1/organizations/:id/memberships/:otherId': ({ id, otherId }) => {
+      return removeMember(instance, requireMember(id, otherId));
+    },
+  };
+}
+
+const Invite = z.strictObject({
+  email_address: EmailAddress,
+  role: z.string(),
+  inviter_user_id: z.string().nullish(),
+  ...OwnMetadata.shape,
+  expires_in_days: Days,
+  // Without effect, because the emulator mails no links.
+  redirect_url: z.url().nullish(),
+  notify: z.boolean().nullish(),
+});
+const InviteBulk = z.object({ items: z.array(Invite).max(10) });
+// Without effect, because the secret key permits everything.
+const Revoke = z.strictObject({ requesting_user_id: z.string().nullish() });
+
+/** Returns the Backend API routes for invitations to organizations. */
+export function organizationInvitationRoutes(instance: Instance): Routes<ApiRequest, unknown> {
+  const { organizationInvitations } = instance.store;
+  const invitation = (row: OrganizationInvitation) => invitationResource(instance, row);
+  const invitationsOf = (id: string) => {
+    const organization = requireOrganization(instance, id);
+    return organizationInvitations.all().filter(({ organizationId }) => organizationId === organization.id);
+  };
+  const requireInvitation = ({ id, otherId }: ApiRequest) => {
+    const found = invitationsOf(id).find((each) => each.id === otherId);
+    return requireFound(found, 'The invitation');
+  };
+  const invite = (id: string, inputs: readonly z.output<typeof Invite>[]) => {
+    const invited = inputs.map(({ email_address: email, role, expires_in_days: days, ...more }) => {
+      const inviterId = more.inviter_user_id ? requireUser(instance, more.inviter_user_id).id : null;
+      return { email, role, inviterId, days, ...changedMetadata(more) };
+    });
+    return inviteToOrganization(instance, requireOrganization(instance, id), invited).map(invitation);
+  };
+  const selectInvitations = describeList<OrganizationInvitation>({
+    fields: {
+      status: (row) => [invitationStatus(instance, row)],
+      email_address: ({ email }) => [email],
+    },
+    filters: 'status email_address',
+    orders: 'created_at email_address',
+  });
+  return {
+    'POST /v1/organizations/:id/invitations': ({ id, body }) => invite(id, [parse(Invite, body)])[0],
+    'POST /v1/organizations/:id/invitations/bulk': ({ id, body }) => {
+      const data = invite(id, parse(InviteBulk, body).items);
+      return { data, total_count: data.length };
+    },
+    'GET /v1/organizations/:id/invitations': ({ id, url }) =>
+      pageOf(url, selectInvitations(invitationsOf(id), url), invitation),
+    'GET /v1/organizations/:id/invitations/:otherId': (request) => invitation(requireInvitation(request)),
+    'POST /v1/organizations/:id/invitations/:otherId/revoke': (request) => {
+      parse(Revoke, request.body);
+      return invitation(closeInvitation(instance, requireInvitation(request), 'revoked'));
+    },
   };
 }

@@ -6,14 +6,11 @@ import { type Instance, isSecretKey } from '../instance/instance';
 import { jwks } from '../instance/jwt';
 import { controlRoutes } from './control';
 import { emailAddressRoutes } from './email-addresses';
-import { membershipRoutes } from './memberships';
-import { organizationInvitationRoutes } from './organization-invitations';
-import { organizationRoutes } from './organizations';
+import { membershipRoutes, organizationInvitationRoutes, organizationRoutes } from './organizations';
 import { sessionRoutes } from './sessions';
 import { ticketRoutes } from './tickets';
 import { tokenTemplateRoutes } from './token-templates';
-import { userListRoutes } from './user-lists';
-import { userRoutes } from './users';
+import { userListRoutes, userRoutes } from './users';
 
 const PayloadQuery = z.object({ nonce: z.string().min(1) });
 

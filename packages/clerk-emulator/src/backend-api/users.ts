@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type ApiRequest, parse, type Routes } from '../http';
+import { type ApiRequest, pageOf, parse, type Routes } from '../http';
 import {
   acceptPassword,
   createUser,
@@ -11,13 +11,22 @@ import {
   updateUser,
 } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
-import { type User, UserSettings } from '../instance/data';
+import { type Delivery, type OrganizationInvitation, type User, UserSettings } from '../instance/data';
 import { withPrimary } from '../instance/identifiers';
+import { storeImage } from '../instance/images';
 import type { Instance } from '../instance/instance';
 import { issueOAuthToken } from '../instance/issued-tokens';
+import {
+  invitationResource,
+  membershipResource,
+  publicOrganizationData,
+} from '../instance/organization-resources';
+import { invitationsTo, membershipsOf } from '../instance/organizations';
 import { hashPassword, importDigest, passwordMatches } from '../instance/passwords';
-import { userResource } from '../instance/resources';
+import { invitationStatus, userResource } from '../instance/resources';
+import { describeList, optionalPage } from './lists';
 import { changedMetadata, MetadataChange, mergedMetadata } from './metadata';
+import { USER_FILTERS, userFields } from './user-fields';
 
 /** The values of `password_hasher`. */
 const HASHERS =
@@ -34,7 +43,7 @@ const UserFields = {
   external_id: z.string().min(1).nullish(),
   created_at: z.iso.datetime({ offset: true }).nullish(),
   ...MetadataChange.shape,
-  ...UserSettings.omit({ has_image: true }).shape,
+  ...UserSettings.shape,
   // Without effect, because the emulator has no second factors and no legal checks.
   backup_codes: z.array(z.string()).nullish(),
   skip_legal_checks: z.boolean().nullish(),
@@ -65,7 +74,7 @@ const UpdateUser = z.strictObject({
   ...UserFields,
   primary_email_address_id: z.string().nullish(),
   sign_out_of_other_sessions: z.boolean().nullish(),
-  // Without effect: users do not sign in with phone numbers or wallets, and the emulator keeps no images and does not notify.
+  // Without effect: users do not sign in with phone numbers or wallets, and the emulator does not notify.
   primary_phone_number_id: z.string().nullish(),
   primary_web3_wallet_id: z.string().nullish(),
   profile_image_id: z.string().nullish(),
@@ -82,9 +91,6 @@ const OAuthTokenRequest = z.strictObject({
 export function userRoutes(instance: Instance): Routes<ApiRequest, unknown> {
   const change = (id: string, changes: Partial<User>) =>
     userResource(updateUser(instance, requireUser(instance, id), changes));
-  // The emulator does not keep the image.
-  const changeImage = (id: string, has_image: boolean) =>
-    change(id, { settings: { ...requireUser(instance, id).settings, has_image } });
   return {
     'POST /v1/users': ({ body }) => {
       const input = parse(CreateUser, body);
@@ -104,17 +110,18 @@ export function userRoutes(instance: Instance): Routes<ApiRequest, unknown> {
       const input = parse(UpdateUser, body);
       const user = requireUser(instance, id);
       const settings = UserSettings.parse({ ...user.settings, ...body });
-      const primary = input.primary_email_address_id;
+      const email = input.primary_email_address_id;
       const updated = updateUser(instance, user, {
         ...userChanges(input),
-        ...(primary && { emails: withPrimary(user.emails, primary, 'primary_email_address_id') }),
+        ...(email && { emails: withPrimary(user.emails, email, 'primary_email_address_id') }),
         settings,
       });
       if (input.sign_out_of_other_sessions) endSessionsOf(instance, updated);
       return userResource(updated);
     },
-    'POST /v1/users/:id/profile_image': ({ id }) => changeImage(id, true),
-    'DELETE /v1/users/:id/profile_image': ({ id }) => changeImage(id, false),
+    'POST /v1/users/:id/profile_image': ({ id, url, file }) =>
+      change(id, { imageUrl: storeImage(instance, url, file) }),
+    'DELETE /v1/users/:id/profile_image': ({ id }) => change(id, { imageUrl: null }),
     'POST /v1/users/:id/ban': ({ id }) => change(id, { banned: true }),
     'POST /v1/users/:id/unban': ({ id }) => change(id, { banned: false }),
     'POST /v1/users/:id/lock': ({ id }) => change(id, { locked: true }),
@@ -165,4 +172,68 @@ function userChanges(fields: z.output<z.ZodObject<typeof UserFields>>): Partial<
     ...(created_at && { createdAt: Date.parse(created_at) }),
     ...changedMetadata(fields),
   };
+}
+
+const USER_ORDERS =
+  'created_at updated_at email_address web3wallet first_name last_name phone_number username last_active_at last_sign_in_at';
+
+/** Body of a webhook. In a user event, `id` is the id of the user. In a session event, it is the id of the session. */
+const Event = z.object({ data: z.object({ id: z.string() }) });
+
+/** Returns the Backend API routes that list users, and what belongs to a user. */
+export function userListRoutes(instance: Instance): Routes<ApiRequest, unknown> {
+  const { users } = instance.store;
+  const list = {
+    fields: {
+      ...userFields((user: User) => user),
+      external_id: ({ externalId }: User) => [externalId],
+      organization_id: (user: User) => membershipsOf(instance, user).map((each) => each.organizationId),
+      banned: ({ banned }: User) => [String(banned)],
+      // Users of the emulator have no social accounts.
+      provider: () => [],
+      provider_user_id: () => [],
+    },
+    filters: `${USER_FILTERS} external_id organization_id banned last_active_at_since last_sign_in_at_before last_sign_in_at_after provider provider_user_id`,
+  };
+  const selectCounted = describeList({ ...list, others: '' });
+  const selectUsers = describeList({ ...list, orders: USER_ORDERS, others: 'limit offset starting_after' });
+  const selectInvitations = describeList({
+    fields: { status: (row: OrganizationInvitation) => [invitationStatus(instance, row)] },
+    filters: 'status',
+  });
+  return {
+    'GET /v1/users': ({ url }) => {
+      return pageOf(url, selectUsers(users.all(), url), userResource).data;
+    },
+    'GET /v1/users/count': ({ url }) => {
+      const { length } = selectCounted(users.all(), url);
+      return { object: 'total_count', total_count: length };
+    },
+    'GET /v1/users/:id/organization_memberships': ({ id, url }) => {
+      const memberships = membershipsOf(instance, requireUser(instance, id));
+      return pageOf(url, memberships, (membership) => membershipResource(instance, membership));
+    },
+    'GET /v1/users/:id/organization_invitations': ({ id, url }) => {
+      const own = invitationsTo(instance, requireUser(instance, id));
+      const format = (row: OrganizationInvitation) => ({
+        ...invitationResource(instance, row),
+        public_organization_data: publicOrganizationData(instance, row),
+      });
+      return pageOf(url, selectInvitations(own.reverse(), url), format);
+    },
+    // Users of the emulator have no social accounts.
+    'GET /v1/users/:id/oauth_access_tokens/:otherId': ({ id, url }) => {
+      requireUser(instance, id);
+      return optionalPage(url, []);
+    },
+    // Returns the webhook deliveries of `user.*` events about a user. Clerk does not have this operation.
+    'GET /v1/users/:id/deliveries': ({ id }) => {
+      requireUser(instance, id);
+      return instance.webhooks.list().filter((delivery) => isAbout(delivery, id));
+    },
+  };
+}
+
+function isAbout({ body }: Delivery, id: string): boolean {
+  return Event.safeParse(JSON.parse(body)).data?.data.id === id;
 }

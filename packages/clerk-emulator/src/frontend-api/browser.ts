@@ -1,7 +1,7 @@
 import { type ApiRequest, isLoopback } from '../http';
 import { activeSession, activeSessions } from '../instance/accounts';
 import { ApiError, notFound } from '../instance/api-error';
-import type { Client, Session, SignIn, SignUp, User } from '../instance/data';
+import { Client, type Session, type SignIn, type SignUp, type User } from '../instance/data';
 import { newId, newRow } from '../instance/ids';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { nativeToken } from '../instance/tokens';
@@ -36,6 +36,13 @@ const COOKIE_LIFE_SECONDS = 365 * 24 * 60 * 60;
 export function recognizeBrowser(instance: Instance, request: ApiRequest): Browser {
   const proxy = proxyOrigin(instance, request);
   const origin = request.headers.get('origin') ?? undefined;
+  if (origin !== undefined && request.headers.has('authorization')) {
+    const message =
+      "For security purposes, only one of the 'Origin' and 'Authorization' headers should be provided, but not both. In browser " +
+      "contexts, the 'Origin' header is set automatically by the browser. In native application contexts (e.g. mobile apps), set " +
+      "the 'Authorization' header.";
+    throw new ApiError(400, 'origin_authorization_headers_conflict', message);
+  }
   if (origin !== undefined && origin !== proxy && !isLoopback(origin)) {
     throw new ApiError(400, 'origin_invalid', `The origin ${origin} may not use this instance.`);
   }
@@ -49,7 +56,7 @@ export function recognizeBrowser(instance: Instance, request: ApiRequest): Brows
       return client();
     },
     establish() {
-      const established = client() ?? newClient(instance, isNative(request));
+      const established = client() ?? newClient(instance, request);
       id = established.id;
       return established;
     },
@@ -61,16 +68,25 @@ export function isTrustedOrigin(instance: Instance, request: ApiRequest, origin:
   return isLoopback(origin) || origin === proxyOrigin(instance, request);
 }
 
+/** Returns the address of a page. Throws a 400 unless the page is on this machine or belongs to the application. */
+export function requireOwnPage(instance: Instance, request: ApiRequest, target: string): URL {
+  const page = URL.canParse(target) ? new URL(target) : undefined;
+  if (
+    page === undefined ||
+    !/^https?:$/.test(page.protocol) ||
+    !isTrustedOrigin(instance, request, page.origin)
+  ) {
+    throw new ApiError(400, 'url_invalid', 'redirect_url is not a page of this application.', 'redirect_url');
+  }
+  return page;
+}
+
 /** Creates a client for a browser or for a native app. */
-export function newClient(instance: Instance, native = false): Client {
+export function newClient(instance: Instance, request: ApiRequest): Client {
   const row = newRow(instance, 'client');
-  return instance.store.clients.put({
-    ...row,
-    token: native ? nativeToken(instance.signingKey, row.id) : newId('dvb'),
-    signInId: null,
-    signUpId: null,
-    lastStrategy: null,
-  });
+  const token = isNative(request) ? nativeToken(instance.signingKey, row.id) : newId('dvb');
+  const userAgent = request.headers.get('user-agent') ?? '';
+  return instance.store.clients.put(Client.parse({ ...row, token, userAgent }));
 }
 
 /**

@@ -1,4 +1,4 @@
-import { PASSWORD_LENGTH } from '../instance/accounts';
+import { PASSWORD_LENGTH, USERNAME_LENGTH } from '../instance/accounts';
 import type { Instance } from '../instance/instance';
 import type { Settings } from '../instance/settings';
 
@@ -29,6 +29,7 @@ export function environment(instance: Instance, { origin }: URL): Record<string,
     user_settings: userSettings(settings),
     organization_settings: {
       enabled: true,
+      force_organization_selection: settings.organizationRequired,
       max_allowed_memberships: 5,
       actions: { admin_delete: true },
       domains: { enabled: false, enrollment_modes: [], default_role: 'org:member' },
@@ -51,7 +52,7 @@ export function environment(instance: Instance, { origin }: URL): Record<string,
   };
 }
 
-function authConfig(development: boolean, { multiSession, usernames }: Settings) {
+function authConfig(development: boolean, { multiSession, usernames, reverification }: Settings) {
   return {
     object: 'auth_config',
     id: 'aac_emulator',
@@ -72,7 +73,7 @@ function authConfig(development: boolean, { multiSession, usernames }: Settings)
     cookieless_dev: development,
     url_based_session_syncing: development,
     claimed_at: null,
-    reverification: false,
+    reverification,
     native_settings: {
       object: 'native_settings',
       api_enabled: false,
@@ -149,8 +150,8 @@ function userSettings(settings: Settings) {
       allowed_special_characters: '',
     },
     username_settings: {
-      min_length: 4,
-      max_length: 64,
+      min_length: USERNAME_LENGTH.least,
+      max_length: USERNAME_LENGTH.most,
       allow_extended_special_characters: false,
       allow_numeric_usernames: false,
     },

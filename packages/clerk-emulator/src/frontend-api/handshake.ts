@@ -1,10 +1,10 @@
 import type { ApiResponse } from '../http';
 import { activeSessions } from '../instance/accounts';
-import { ApiError } from '../instance/api-error';
 import type { Client } from '../instance/data';
 import { HANDSHAKE_SECONDS } from '../instance/handshakes';
 import type { Instance } from '../instance/instance';
 import { issueToken } from '../instance/issued-tokens';
+import { findOwnOrganization } from '../instance/organizations';
 import { handshakeToken } from '../instance/tokens';
 import {
   type Browser,
@@ -12,10 +12,9 @@ import {
   clientUpdatedAt,
   cookieAttributes,
   cookieNames,
-  isTrustedOrigin,
   newClient,
+  requireOwnPage,
 } from './browser';
-import { ownOrganization } from './session';
 
 /** API version of the first SDK that supports nonces in a development instance. */
 const FIRST_VERSION_WITH_NONCE = '2025-11-10';
@@ -33,7 +32,7 @@ export function handshake(instance: Instance, request: BrowserRequest): ApiRespo
   const { browser, url } = request;
   const page = requireOwnPage(instance, request, url.searchParams.get('redirect_url') ?? '');
   const { development } = instance.publishableKey;
-  const client = browser.client ?? (development ? newClient(instance) : undefined);
+  const client = browser.client ?? (development ? newClient(instance, request) : undefined);
   activateOrganization(instance, client, url.searchParams.get('organization_id'));
   const cookies = sessionCookies(instance, browser, client, page);
   const { format } = instance.handshakes.settings;
@@ -65,20 +64,8 @@ export function handshake(instance: Instance, request: BrowserRequest): ApiRespo
 function activateOrganization(instance: Instance, client: Client | undefined, idOrSlug: string | null): void {
   const session = client && activeSessions(instance, client.id).at(-1);
   if (session === undefined || idOrSlug === null) return;
-  const organizationId = ownOrganization(instance, session, idOrSlug);
+  const organizationId = findOwnOrganization(instance, session.userId, idOrSlug) ?? null;
   if (idOrSlug === '' || organizationId) instance.store.sessions.put({ ...session, organizationId });
-}
-
-function requireOwnPage(instance: Instance, request: BrowserRequest, target: string): URL {
-  const page = URL.canParse(target) ? new URL(target) : undefined;
-  if (
-    page === undefined ||
-    !/^https?:$/.test(page.protocol) ||
-    !isTrustedOrigin(instance, request, page.origin)
-  ) {
-    throw new ApiError(400, 'url_invalid', 'redirect_url is not a page of this application.', 'redirect_url');
-  }
-  return page;
 }
 
 /** Returns the cookies that sign the browser in. If there is no active session, returns the cookies that sign it out. */

@@ -4,12 +4,15 @@ import { acceptPassword, deleteUser, endSession, endSessionsOf, updateUser } fro
 import { ApiError, notFound } from '../instance/api-error';
 import type { User } from '../instance/data';
 import { withPrimary } from '../instance/identifiers';
+import { storeImage } from '../instance/images';
 import type { Instance } from '../instance/instance';
 import { mergeMetadata } from '../instance/metadata';
+import { deletedResource } from '../instance/organizations';
 import { requirePassword } from '../instance/passwords';
 import { publicUserResource } from '../instance/resources';
 import { type BrowserRequest, requireSignedIn } from './browser';
 import { browserMemberships, currentSession } from './session';
+import { requireSettings } from './settings';
 import { UnsafeMetadata } from './sign-up';
 
 /** An empty field removes the name. */
@@ -36,8 +39,9 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
     'GET /v1/me': (request) => own(requireSignedIn(instance, request).user),
     'PATCH /v1/me': (request) => {
       const { user } = requireSignedIn(instance, request);
+      requireSettings(instance, request.body);
       const fields = parse(Profile, request.body);
-      const { unsafe_metadata: unsafeMetadata, primary_email_address_id: primary } = fields;
+      const { unsafe_metadata: unsafeMetadata, primary_email_address_id: email } = fields;
       const version = request.url.searchParams.get('__clerk_api_version') ?? '';
       if (unsafeMetadata && version >= FIRST_VERSION_WITH_METADATA_PATCH) {
         const message = 'unsafe_metadata is not a valid parameter for this request.';
@@ -47,7 +51,7 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
         firstName: (fields.first_name ?? user.firstName) || null,
         lastName: (fields.last_name ?? user.lastName) || null,
         username: (fields.username ?? user.username) || null,
-        ...(primary && { emails: withPrimary(user.emails, primary, 'primary_email_address_id') }),
+        ...(email && { emails: withPrimary(user.emails, email, 'primary_email_address_id') }),
         ...(unsafeMetadata && { unsafeMetadata }),
       };
       return own(updateUser(instance, user, changes));
@@ -60,11 +64,23 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
     'POST /v1/me/change_password': (request) => {
       const { user, session } = requireSignedIn(instance, request);
       const change = parse(PasswordChange, request.body);
-      if (user.password !== null) requirePassword(user, change.current_password ?? '', 'current_password');
+      // With reverification, the user has already been verified.
+      if (user.password !== null && !instance.settings.reverification)
+        requirePassword(user, change.current_password ?? '', 'current_password');
       const password = acceptPassword(change.new_password, 'new_password');
       const updated = updateUser(instance, user, { password });
       if (change.sign_out_of_other_sessions) endSessionsOf(instance, updated, session);
       return own(updated);
+    },
+    'POST /v1/me/profile_image': (request) => {
+      const { user } = requireSignedIn(instance, request);
+      const imageUrl = storeImage(instance, request.url, request.file);
+      updateUser(instance, user, { imageUrl });
+      return { object: 'image', id: imageUrl.split('/').at(-1), name: null, public_url: imageUrl };
+    },
+    'DELETE /v1/me/profile_image': (request) => {
+      const { id } = updateUser(instance, requireSignedIn(instance, request).user, { imageUrl: null });
+      return deletedResource(id, 'image');
     },
     'DELETE /v1/me': (request) => deleteUser(instance, requireSignedIn(instance, request).user),
     'POST /v1/me/sessions/:id/revoke': (request) => {

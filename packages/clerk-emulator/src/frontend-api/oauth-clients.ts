@@ -6,19 +6,19 @@ import { ApiError } from '../instance/api-error';
 import type { OAuthClient, User } from '../instance/data';
 import { newRow, randomText } from '../instance/ids';
 import type { Instance } from '../instance/instance';
-import { AVATAR } from '../instance/resources';
+import { userImage } from '../instance/resources';
 
 /** The scopes of Clerk, each with the claims that a client gets about the user. */
 export const SCOPES = new Map<string, (user: User) => object>([
   ['openid', () => ({})],
   [
     'profile',
-    ({ firstName, lastName, username }) => ({
-      name: [firstName, lastName].filter(Boolean).join(' '),
-      given_name: firstName,
-      family_name: lastName,
-      preferred_username: username,
-      picture: AVATAR,
+    (user) => ({
+      name: [user.firstName, user.lastName].filter(Boolean).join(' '),
+      given_name: user.firstName,
+      family_name: user.lastName,
+      preferred_username: user.username,
+      picture: userImage(user),
     }),
   ],
   ['email', ({ email }) => ({ email, email_verified: email !== null })],

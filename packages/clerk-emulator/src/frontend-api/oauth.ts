@@ -50,7 +50,9 @@ export function authorizationServer(instance: Instance): Hono {
     const challenge = `${scheme} realm="${instance.publishableKey.issuer}", error="${error.code}"`;
     const headers = status === 401 ? { 'www-authenticate': challenge } : {};
     const other = req.path === '/oauth/register' ? 'invalid_client_metadata' : 'invalid_request';
-    const body = req.path === '/oauth/userinfo' ? errorBody(error) : oauthError(error, other);
+    // Clerk documents `errors` for these operations. Clients of `authorize` read the fields of OAuth, too.
+    const own = /^\/oauth\/(userinfo|authorize)$/.test(req.path) ? errorBody(error) : {};
+    const body = req.path === '/oauth/userinfo' ? own : { ...own, ...oauthError(error, other) };
     return respond({ status, headers, body });
   });
   const form = (handler: (request: ApiRequest) => ApiResponse) => (request: ApiRequest) => {

@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import { parse, type Routes, wrapHandlers } from '../http';
 import { requireUser } from '../instance/accounts';
+import { ApiError } from '../instance/api-error';
 import type { Session, User, Verification } from '../instance/data';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCodeToUser, UNSENT } from '../instance/mail';
 import { verifyPassword } from '../instance/passwords';
 import { firstFactors, verificationResource } from '../instance/resources';
-import { type BrowserRequest, requireOwnSession } from './browser';
+import { factorAge } from '../instance/tokens';
+import { type BrowserRequest, requireOwnSession, requireSignedIn } from './browser';
 import { currentSession } from './session';
 
 const Prepare = z.object({ strategy: z.literal('email_code'), email_address_id: z.string().optional() });
@@ -55,4 +57,18 @@ export function reverificationRoutes(instance: Instance): Routes<BrowserRequest,
       session: currentSession(instance, saved, request.browser),
     };
   });
+}
+
+/** Operations that need a recent verification, if the setting `reverification` is on. */
+const SENSITIVE = /^(POST|DELETE) \/v1\/me\/email_addresses(\/:id)?$|change_password$|^DELETE \/v1\/me$/;
+const MAX_MINUTES = 10;
+
+/** Throws Clerk's 403 if a sensitive operation needs a verification of the user. */
+export function requireReverification(instance: Instance, operation: string, request: BrowserRequest): void {
+  if (!instance.settings.reverification || !SENSITIVE.test(operation)) return;
+  const { session } = requireSignedIn(instance, request);
+  const [minutes = 0] = factorAge(session, instance.clock.now());
+  if (minutes < MAX_MINUTES) return;
+  const message = 'You need to provide additional verification to perform this operation.';
+  throw new ApiError(403, 'session_reverification_required', message);
 }

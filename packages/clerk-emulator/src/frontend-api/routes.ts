@@ -11,9 +11,11 @@ import {
 } from '../http';
 import { activeSessions } from '../instance/accounts';
 import { ApiError, notEmulated } from '../instance/api-error';
+import { isClerkPath } from '../instance/clerk-paths';
 import type { Instance } from '../instance/instance';
 import { issueToken } from '../instance/issued-tokens';
 import { jwks } from '../instance/jwt';
+import { activeOrganization } from '../instance/organizations';
 import { deviceResource, emailAddressResources } from '../instance/resources';
 import {
   type BrowserRequest,
@@ -26,12 +28,10 @@ import { emailAddressRoutes } from './email-addresses';
 import { environment } from './environment';
 import { handshake } from './handshake';
 import { meRoutes } from './me';
-import { membershipRoutes } from './memberships';
 import { consent, consentInfo } from './oauth-consent';
-import { organizationInvitationRoutes } from './organization-invitations';
-import { organizationRoutes } from './organizations';
-import { reverificationRoutes } from './reverification';
-import { currentClient, ownOrganization, sessionRoutes } from './session';
+import { membershipRoutes, organizationInvitationRoutes, organizationRoutes } from './organizations';
+import { requireReverification, reverificationRoutes } from './reverification';
+import { currentClient, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
 import { openTicketLink } from './ticket-link';
@@ -52,9 +52,6 @@ export function frontendApi(instance: Instance): Hono {
     ...membershipRoutes(instance),
     ...organizationInvitationRoutes(instance),
   };
-  const unknown = ({ url, method }: ApiRequest) => {
-    throw notEmulated(`${method} ${url.pathname}`);
-  };
   const routes: Routes<BrowserRequest> = {
     'GET /v1/environment': ({ url }) => ({ body: environment(instance, url) }),
     'PATCH /v1/environment': ({ url }) => ({ body: environment(instance, url) }),
@@ -69,24 +66,30 @@ export function frontendApi(instance: Instance): Hono {
     'GET /v1/me/oauth/consent/:id': (request) => ({ body: consentInfo(instance, request) }),
     'POST /v1/me/oauth/consent/:id': (request) => consent(instance, request),
     'GET /v1/me/sessions/active': (request) => ({
-      body: activeSessions(instance, requireSignedIn(instance, request).user.id).map(deviceResource),
+      body: activeSessions(instance, requireSignedIn(instance, request).user.id).map((session) =>
+        deviceResource(session, instance.store.clients.get(session.clientId) ?? { userAgent: '' }),
+      ),
     }),
     'GET /v1/me/email_addresses': (request) => ({
       body: emailAddressResources(requireSignedIn(instance, request).user),
     }),
     // The SDK reads the new state of the client from the response to each change.
-    ...wrapHandlers(resources, (handler) => (request: BrowserRequest) => {
+    ...wrapHandlers(resources, (handler, operation) => (request: BrowserRequest) => {
+      requireReverification(instance, operation, request);
       const response = handler(request);
       return { body: { response, client: currentClient(instance, request.browser) } };
     }),
-    'ALL /v1/:area{(?:client|dev_browser|environment|me|organizations)}/*': unknown,
   };
   // The Backend API has some of the same paths. Its requests have the secret key.
   const isBrowser = (headers: Headers) => !headers.get('authorization')?.startsWith('Bearer sk_');
-  return serve(
+  const app = serve(
     wrapHandlers(routes, (handler) => (received: ApiRequest) => handleRequest(instance, received, handler)),
     isBrowser,
   );
+  return app.all('*', ({ req }, next) => {
+    if (!isBrowser(req.raw.headers) || !isClerkPath(req.path, 'frontend')) return next();
+    throw notEmulated(`${req.method} ${req.path}`);
+  });
 }
 
 /** Returns a token of a session of the browser. The second id in the path is the name of a token template. */
@@ -94,10 +97,9 @@ function newToken(instance: Instance, request: BrowserRequest) {
   const session = requireOwnSession(instance, request, request.id);
   const { origin } = request.browser;
   const { organization_id: requested } = parse(TokenRequest, request.body);
-  const organization =
-    requested === undefined ? {} : { organizationId: ownOrganization(instance, session, requested) };
+  const organizationId = activeOrganization(instance, session, requested);
   const template = request.otherId || undefined;
-  return { object: 'token', jwt: issueToken(instance, session, { origin, template, ...organization }) };
+  return { object: 'token', jwt: issueToken(instance, session, { origin, template, organizationId }) };
 }
 
 /**

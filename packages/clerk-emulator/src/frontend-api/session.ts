@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { parse, type Routes } from '../http';
-import { activeSessions, endSession } from '../instance/accounts';
+import { activeSessions, endSession, sessionTasks } from '../instance/accounts';
 import type { Session, User } from '../instance/data';
 import type { Instance } from '../instance/instance';
 import { issueToken } from '../instance/issued-tokens';
 import { publicMembershipResource } from '../instance/organization-resources';
-import { membershipsOf } from '../instance/organizations';
+import { activeOrganization, membershipsOf } from '../instance/organizations';
 import {
   browserSessionResource,
   clientResource,
@@ -57,8 +57,7 @@ export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resour
     'POST /v1/client/sessions/:id/touch': (request) => {
       const session = requireOwnSession(instance, request, request.id);
       const { active_organization_id: active } = parse(Touch, request.body);
-      const organizationId =
-        active === undefined ? session.organizationId : ownOrganization(instance, session, active);
+      const organizationId = activeOrganization(instance, session, active);
       const touched = sessions.put({ ...session, organizationId, lastActiveAt: instance.clock.now() });
       return currentSession(instance, touched, request.browser);
     },
@@ -96,20 +95,11 @@ export function currentSession(
   const isActive = session.status === 'active' && user !== undefined;
   const memberships = user ? browserMemberships(instance, user) : [];
   const token = isActive ? issueToken(instance, session, browser) : undefined;
-  return browserSessionResource(session, { user, memberships, token, now: instance.clock.now() });
+  const tasks = sessionTasks(instance, session);
+  return browserSessionResource(session, { user, memberships, token, tasks, now: instance.clock.now() });
 }
 
 /** Returns the memberships of the signed-in user. */
 export function browserMemberships(instance: Instance, user: User): Record<string, unknown>[] {
   return membershipsOf(instance, user).map((membership) => publicMembershipResource(instance, membership));
-}
-
-/** Returns the id of an organization of the session's user, by id or slug, or null if the user is not a member of it. */
-export function ownOrganization({ store }: Instance, { userId }: Session, idOrSlug: string): string | null {
-  const membership = store.memberships.find(
-    (each) =>
-      each.userId === userId &&
-      (each.organizationId === idOrSlug || store.organizations.get(each.organizationId)?.slug === idOrSlug),
-  );
-  return membership?.organizationId ?? null;
 }

@@ -12,7 +12,7 @@ import {
   updateUser,
 } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
-import type { Client, SignIn, SignInToken, User } from '../instance/data';
+import { type Client, SignIn, type SignInToken, type User } from '../instance/data';
 import { userByIdentifier } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
@@ -21,6 +21,7 @@ import { verifyPassword } from '../instance/passwords';
 import { signInResource } from '../instance/resources';
 import { closeTicket, requireTicket, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
+import { requireSettings } from './settings';
 
 const CodeStrategy = z.enum(['email_code', 'reset_password_email_code']);
 const Create = z.object({
@@ -47,6 +48,7 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
   const { signIns } = instance.store;
   const routes: Routes<BrowserRequest, SignIn> = {
     'POST /v1/client/sign_ins': ({ body, browser }) => {
+      requireSettings(instance, body);
       const input = parse(Create, body);
       const client = browser.establish();
       requireSignedOut(instance, client);
@@ -107,7 +109,9 @@ function requireOtherUser(instance: Instance, client: Client, user: User | undef
   const session = activeSessions(instance, client.id).find(({ userId }) => userId === user?.id);
   if (session === undefined) return;
   const message = "You're already signed in.";
-  throw new ApiError(400, 'identifier_already_signed_in', message, undefined, session.id);
+  throw new ApiError(400, 'identifier_already_signed_in', message, undefined, {
+    session_id: session.id,
+  });
 }
 
 /** Signs in the user of a sign-in token. With a ticket, no factor is necessary. */
@@ -122,16 +126,16 @@ function acceptTicket(instance: Instance, client: Client, ticket: string): SignI
 
 function begin(instance: Instance, client: Client, user: User | undefined, identifier?: string): SignIn {
   if (client.signInId !== null) instance.store.signIns.delete(client.signInId);
-  const signIn = instance.store.signIns.put({
-    id: newId('sia'),
-    clientId: client.id,
-    status: user ? 'needs_first_factor' : 'needs_identifier',
-    identifier: identifier ?? user?.email ?? null,
-    userId: user?.id ?? null,
-    verification: null,
-    createdSessionId: null,
-    abandonAt: instance.clock.now() + ATTEMPT_LIFE,
-  });
+  const signIn = instance.store.signIns.put(
+    SignIn.parse({
+      id: newId('sia'),
+      clientId: client.id,
+      status: user ? 'needs_first_factor' : 'needs_identifier',
+      identifier: identifier ?? user?.email ?? null,
+      userId: user?.id ?? null,
+      abandonAt: instance.clock.now() + ATTEMPT_LIFE,
+    }),
+  );
   instance.store.clients.put({ ...client, signInId: signIn.id });
   return signIn;
 }

@@ -1,14 +1,22 @@
 import { z } from 'zod';
 import { parse, type Routes, wrapHandlers } from '../http';
-import { acceptPassword, createSession, createUser, EmailAddress, requireFree } from '../instance/accounts';
+import {
+  acceptPassword,
+  createSession,
+  createUser,
+  EmailAddress,
+  requireFree,
+  requireUsername,
+} from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
-import type { SignUp } from '../instance/data';
+import { SignUp } from '../instance/data';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
 import { missingFields, signUpResource } from '../instance/resources';
 import { closeTicket, requireTicket, ticketsOf, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
+import { requireSettings } from './settings';
 
 /** Treats an empty field as missing, because the SDK sends all fields of its form. */
 const optional = <Schema extends z.ZodType>(schema: Schema) =>
@@ -48,22 +56,8 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
     'POST /v1/client/sign_ups': ({ body, browser }) => {
       const client = browser.establish();
       requireSignedOut(instance, client);
-      const begun: SignUp = {
-        id: newId('sua'),
-        clientId: client.id,
-        status: 'missing_requirements',
-        email: null,
-        username: null,
-        password: null,
-        firstName: null,
-        lastName: null,
-        unsafeMetadata: {},
-        verification: null,
-        invitationId: null,
-        createdUserId: null,
-        createdSessionId: null,
-        abandonAt: instance.clock.now() + ATTEMPT_LIFE,
-      };
+      const abandonAt = instance.clock.now() + ATTEMPT_LIFE;
+      const begun = SignUp.parse({ id: newId('sua'), clientId: client.id, abandonAt });
       const signUp = enter(instance, begun, body);
       if (client.signUpId !== null) signUps.delete(client.signUpId);
       clients.put({ ...client, signUpId: signUp.id });
@@ -99,13 +93,17 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
  * address and proves it. Throws Clerk's error for an invalid field or ticket.
  */
 function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string, unknown>>): SignUp {
+  requireSettings(instance, body);
   const fields = parse(Fields, body);
   const invitation =
     fields.ticket === undefined ? undefined : requireTicket(instance, 'invitation', fields.ticket);
   const email = invitation?.email ?? fields.email_address ?? signUp.email;
   const isUnchanged = email === signUp.email;
   if (email !== null) requireFree(instance, email, 'email_address');
-  if (fields.username !== undefined) requireFree(instance, fields.username, 'username');
+  if (fields.username !== undefined) {
+    requireUsername(fields.username);
+    requireFree(instance, fields.username, 'username');
+  }
   return instance.store.signUps.put({
     ...signUp,
     email,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ApiError, notFound, requireFound } from './api-error';
-import { type Client, type Session, type SignInToken, type User, UserSettings } from './data';
+import { type Client, type Session, type SignInToken, User } from './data';
 import { userByIdentifier } from './identifiers';
 import { newId, newRow } from './ids';
 import type { Instance } from './instance';
@@ -17,6 +17,8 @@ const SESSION_SECONDS = 7 * DAY_SECONDS;
 /** Limits for the length of a password, in characters. `GET /v1/environment` returns the same limits to the SDK. */
 export const PASSWORD_LENGTH = { least: 8, most: 72 } as const;
 
+export const USERNAME_LENGTH = { least: 4, most: 64 } as const;
+
 /** Fields of a new user. A user needs at least one address, phone number, wallet or user name. The default id is random. */
 export type NewUser = Partial<
   Omit<User, 'email' | 'emails' | 'phones' | 'wallets' | 'updatedAt' | 'lastSignInAt'>
@@ -31,28 +33,18 @@ export function createUser(instance: Instance, input: NewUser): User {
   requireUnique(instance, fields);
   const identifiers = (values: readonly string[]) => values.map((value) => ({ id: newId('idn'), value }));
   const row = newRow(instance, 'user');
-  const user = instance.store.users.put({
-    ...row,
-    username: null,
-    firstName: null,
-    lastName: null,
-    externalId: null,
-    password: null,
-    publicMetadata: {},
-    privateMetadata: {},
-    unsafeMetadata: {},
-    banned: false,
-    locked: false,
-    settings: UserSettings.parse({}),
-    passwordUpdatedAt: fields.password ? row.updatedAt : null,
-    createdAt: instance.creationTime(),
-    ...fields,
-    email: emails[0] ?? null,
-    emails: identifiers(emails),
-    phones: identifiers(phones),
-    wallets: identifiers(wallets),
-    lastSignInAt: null,
-  });
+  const user = instance.store.users.put(
+    User.parse({
+      ...row,
+      passwordUpdatedAt: fields.password ? row.updatedAt : null,
+      createdAt: instance.creationTime(),
+      ...fields,
+      email: emails[0] ?? null,
+      emails: identifiers(emails),
+      phones: identifiers(phones),
+      wallets: identifiers(wallets),
+    }),
+  );
   instance.webhooks.send('user.created', userResource(user));
   return user;
 }
@@ -128,6 +120,11 @@ export function organizationAtSignIn(instance: Instance, user: User): string | n
   return last?.organizationId ?? null;
 }
 
+/** Returns what the user of a session still has to do, or null. Until then, the session is pending. */
+export function sessionTasks({ settings }: Instance, { organizationId }: Session) {
+  return settings.organizationRequired && organizationId === null ? [{ key: 'choose-organization' }] : null;
+}
+
 /** Throws Clerk's 403 if the user is locked. A lock prevents sign-ins and leaves the sessions of the user active. */
 export function requireUnlocked({ locked }: User): void {
   if (!locked) return;
@@ -201,12 +198,25 @@ export function requireFree(instance: Instance, identifier: string, parameter: s
   throw identifierTaken(parameter);
 }
 
-/** Throws a 422 if a user other than `id` has the user name or the external id. */
+/** Throws a 422 if a new user name is invalid, or if a user other than `id` has the user name or the external id. */
 function requireUnique(instance: Instance, { id, username, externalId }: Partial<User>): void {
+  if (username && username !== instance.store.users.get(id ?? '')?.username) requireUsername(username);
   const named = username && userByIdentifier(instance, username);
   if (named && named.id !== id) throw identifierTaken('username');
   const known = externalId && instance.store.users.find((user) => user.externalId === externalId);
   if (known && known.id !== id) throw identifierTaken('external_id');
+}
+
+/** Throws Clerk's 422 unless a user name has a valid length and valid characters. */
+export function requireUsername(username: string): void {
+  const { least, most } = USERNAME_LENGTH;
+  const isShort = username.length < least || username.length > most;
+  if (!isShort && /^(?=.*\D)[\w-]+$/.test(username)) return;
+  const code = `form_username_invalid_${isShort ? 'length' : 'character'}`;
+  const message = isShort
+    ? `Your username must be between ${least} and ${most} characters long.`
+    : "Your username can only contain letters, numbers and '_' or '-', and needs one character that is not a number.";
+  throw new ApiError(422, code, message, 'username');
 }
 
 function identifierTaken(parameter: string): ApiError {

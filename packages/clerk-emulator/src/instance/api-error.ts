@@ -15,7 +15,7 @@ export const SHORT_MESSAGES = new Map([
 
 /**
  * An error response. `code` is Clerk's error code, or a code of the emulator if Clerk does not have this error. `parameter` is
- * the name of the invalid field, and `sessionId` that of a session in which the user is signed in.
+ * the name of the invalid field, and `meta` has what else Clerk's components read.
  */
 export class ApiError extends Error {
   constructor(
@@ -23,7 +23,7 @@ export class ApiError extends Error {
     readonly code: string,
     message: string,
     readonly parameter?: string,
-    readonly sessionId?: string,
+    readonly meta?: Readonly<Record<string, unknown>>,
   ) {
     super(message);
   }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { TokenTemplate } from './settings';
+import { setting, TokenTemplate } from './settings';
 import { openTable, type Table } from './table';
 
 const Metadata = z.record(z.string(), z.unknown());
@@ -24,12 +24,8 @@ const Identifier = z.object({ id: z.string(), value: z.string() });
 /** An address that the user added has a verification. An address without one is verified. */
 const EmailIdentifier = Identifier.extend({ verification: Verification.optional() });
 
-const setting = <Value>(schema: z.ZodType<Value>, initial: Value) =>
-  schema.nullish().transform((value) => value ?? initial);
-
 /** Fields of a user with Clerk's names. A request sets them, and responses contain them. Null is the default. */
 export const UserSettings = z.object({
-  has_image: setting(z.boolean(), false),
   locale: z.string().nullable().default(null),
   /** Clerk's SDKs have this field. Its documents do not. */
   timezone: z.string().nullable().default(null),
@@ -48,26 +44,28 @@ export const UserSettings = z.object({
  * An account. The first identifier of each kind is the primary one, and `email` is the primary address. `password` is a hash
  * with the name of its algorithm.
  */
-const User = z.object({
+export const User = z.object({
   ...Dated,
-  email: z.string().nullable(),
+  email: z.string().nullable().default(null),
   emails: z.array(EmailIdentifier),
   phones: z.array(Identifier),
   wallets: z.array(Identifier),
-  username: z.string().nullable(),
-  firstName: z.string().nullable(),
-  lastName: z.string().nullable(),
-  externalId: z.string().nullable(),
-  password: z.string().nullable(),
-  passwordUpdatedAt: Time.nullable(),
-  publicMetadata: Metadata,
-  privateMetadata: Metadata,
-  unsafeMetadata: Metadata,
-  lastSignInAt: Time.nullable(),
+  username: z.string().nullable().default(null),
+  firstName: z.string().nullable().default(null),
+  lastName: z.string().nullable().default(null),
+  externalId: z.string().nullable().default(null),
+  password: z.string().nullable().default(null),
+  passwordUpdatedAt: Time.nullable().default(null),
+  publicMetadata: Metadata.default({}),
+  privateMetadata: Metadata.default({}),
+  unsafeMetadata: Metadata.default({}),
+  lastSignInAt: Time.nullable().default(null),
   /** Data files of earlier versions lack `banned` and `locked`. A lock never expires: Clerk's setting "Indefinite lockout". */
   banned: z.boolean().default(false),
   locked: z.boolean().default(false),
   settings: UserSettings.default(UserSettings.parse({})),
+  /** Address of the picture. Users without one get their initials. */
+  imageUrl: z.string().nullable().default(null),
   /**
    * Milliseconds since 1970, with microseconds after the decimal point. The API filters and sorts by this exact time, but
    * returns whole milliseconds.
@@ -76,12 +74,14 @@ const User = z.object({
 });
 
 /** Record of a browser or a native app. It sends the token in a cookie, in the query or in the `authorization` header. */
-const Client = z.object({
+export const Client = z.object({
   ...Dated,
   token: z.string(),
-  signInId: z.string().nullable(),
-  signUpId: z.string().nullable(),
-  lastStrategy: z.string().nullable(),
+  signInId: z.string().nullable().default(null),
+  signUpId: z.string().nullable().default(null),
+  lastStrategy: z.string().nullable().default(null),
+  /** The `User-Agent` header, which tells the devices of a user apart. */
+  userAgent: z.string().default(''),
   /** Time of the last sign-in or sign-out. The SDK rejects session tokens that were issued earlier. */
   updatedAt: Time,
 });
@@ -105,33 +105,33 @@ const Session = z.object({
 });
 
 /** An attempt to sign in. */
-const SignIn = z.object({
+export const SignIn = z.object({
   id: z.string(),
   clientId: z.string(),
   status: z.enum(['needs_identifier', 'needs_first_factor', 'needs_new_password', 'complete']),
-  identifier: z.string().nullable(),
-  userId: z.string().nullable(),
-  verification: Verification.nullable(),
-  createdSessionId: z.string().nullable(),
+  identifier: z.string().nullable().default(null),
+  userId: z.string().nullable().default(null),
+  verification: Verification.nullable().default(null),
+  createdSessionId: z.string().nullable().default(null),
   abandonAt: Time,
 });
 
 /** An attempt to sign up. Its completion creates the user. `password` is a hash. */
-const SignUp = z.object({
+export const SignUp = z.object({
   id: z.string(),
   clientId: z.string(),
-  status: z.enum(['missing_requirements', 'complete']),
-  email: z.string().nullable(),
+  status: z.enum(['missing_requirements', 'complete']).default('missing_requirements'),
+  email: z.string().nullable().default(null),
   username: z.string().nullable().default(null),
-  password: z.string().nullable(),
-  firstName: z.string().nullable(),
-  lastName: z.string().nullable(),
-  unsafeMetadata: Metadata,
-  verification: Verification.nullable(),
+  password: z.string().nullable().default(null),
+  firstName: z.string().nullable().default(null),
+  lastName: z.string().nullable().default(null),
+  unsafeMetadata: Metadata.default({}),
+  verification: Verification.nullable().default(null),
   /** The invitation that the sign-up accepts. */
-  invitationId: z.string().nullable(),
-  createdUserId: z.string().nullable(),
-  createdSessionId: z.string().nullable(),
+  invitationId: z.string().nullable().default(null),
+  createdUserId: z.string().nullable().default(null),
+  createdSessionId: z.string().nullable().default(null),
   abandonAt: Time,
 });
 
@@ -163,39 +163,40 @@ const Invitation = z.object({
 });
 
 /** An organization. Its members share its data in an application. */
-const Organization = z.object({
+export const Organization = z.object({
   ...Dated,
   name: z.string(),
   slug: z.string(),
-  createdBy: z.string().nullable(),
+  createdBy: z.string().nullable().default(null),
   /** 0 is no limit. */
-  maxMemberships: z.number(),
+  maxMemberships: z.number().default(5),
   adminDeleteEnabled: z.boolean().default(true),
-  publicMetadata: Metadata,
-  privateMetadata: Metadata,
+  imageUrl: z.string().nullable().default(null),
+  publicMetadata: Metadata.default({}),
+  privateMetadata: Metadata.default({}),
 });
 
 /** A membership of a user in an organization. The role is a key, such as `org:admin`. */
-const Membership = z.object({
+export const Membership = z.object({
   ...Dated,
   organizationId: z.string(),
   userId: z.string(),
   role: z.string(),
-  publicMetadata: Metadata,
-  privateMetadata: Metadata,
+  publicMetadata: Metadata.default({}),
+  privateMetadata: Metadata.default({}),
 });
 
 /** An invitation to an organization. A user with its e-mail address can accept it. */
-const OrganizationInvitation = z.object({
+export const OrganizationInvitation = z.object({
   ...Dated,
   organizationId: z.string(),
   email: z.string(),
   role: z.string(),
-  inviterId: z.string().nullable(),
+  inviterId: z.string().nullable().default(null),
   status: z.enum(['pending', 'accepted', 'revoked']),
   expireAt: Time.nullable().default(null),
-  publicMetadata: Metadata,
-  privateMetadata: Metadata,
+  publicMetadata: Metadata.default({}),
+  privateMetadata: Metadata.default({}),
 });
 
 /**
@@ -235,6 +236,9 @@ const OAuthGrant = z.object({
     }),
   ),
 });
+
+/** The picture of a user or of an organization. */
+const Image = z.object({ id: z.string(), type: z.string(), base64: z.string() });
 
 const TokenTemplateRow = z.object({ ...Dated, ...TokenTemplate.shape });
 
@@ -302,6 +306,7 @@ export function dataSchema(changed: () => void) {
     organizationInvitations: table(OrganizationInvitation),
     oauthClients: table(OAuthClient),
     oauthGrants: table(OAuthGrant),
+    images: table(Image),
     tokenTemplates: table(TokenTemplateRow),
     mails: table(Mail),
     deliveries: table(Delivery),

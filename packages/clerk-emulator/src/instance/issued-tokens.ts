@@ -1,4 +1,4 @@
-import { requireUser } from './accounts';
+import { requireUser, sessionTasks } from './accounts';
 import type { Session } from './data';
 import type { Instance } from './instance';
 import { organizationClaims } from './organization-resources';
@@ -32,7 +32,8 @@ export function issueToken(instance: Instance, session: Session, request: Reques
   if (name === undefined) {
     const custom = fillClaims(instance, settings.sessionClaims, session, membership);
     const claims = { ...custom, ...(membership && organizationClaims(instance, membership)) };
-    return sessionToken(signingKey, session, { ...issue, claims });
+    const status = sessionTasks(instance, { ...session, organizationId }) ? 'pending' : 'active';
+    return sessionToken(signingKey, session, { ...issue, status, claims });
   }
   const template = requireTokenTemplate(instance, name);
   const claims = fillClaims(instance, template.claims, session, membership);

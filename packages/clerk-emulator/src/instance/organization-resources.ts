@@ -1,7 +1,8 @@
 import { ApiError } from './api-error';
 import type { Membership, Organization, OrganizationInvitation } from './data';
+import { imageUrl } from './images';
 import type { Instance } from './instance';
-import { AVATAR, datedResource, invitationStatus, publicUserData, type Resource } from './resources';
+import { datedResource, invitationStatus, publicUserData, type Resource, userImage } from './resources';
 
 const SYSTEM_PERMISSIONS = {
   'org:admin': [
@@ -101,8 +102,8 @@ export function publicOrganizationResource(instance: Instance, organization: Org
     ...datedResource(organization),
     name: organization.name,
     slug: organization.slug,
-    image_url: AVATAR,
-    has_image: false,
+    image_url: imageUrl(organization, organization.name),
+    has_image: organization.imageUrl !== null,
     members_count: store.memberships.all().filter(isOwn).length,
     pending_invitations_count: store.organizationInvitations
       .all()
@@ -121,7 +122,7 @@ const partsOf = ({ store }: Instance, { userId, organizationId }: Membership) =>
 /** A membership in responses of the Backend API and in events. */
 export function membershipResource(instance: Instance, membership: Membership): Resource {
   const { user, organization } = partsOf(instance, membership);
-  const more = { profile_image_url: AVATAR, username: user?.username };
+  const more = user && { profile_image_url: userImage(user), username: user.username };
   return {
     ...publicMembershipResource(instance, membership),
     public_user_data: user && { ...publicUserData(user), ...more },
@@ -158,9 +159,10 @@ export function invitationResource(instance: Instance, invitation: OrganizationI
 }
 
 /** The fields of an organization that users see who are invited to it. */
-export function publicOrganizationData({ store }: Instance, { organizationId }: OrganizationInvitation) {
-  const { name, slug } = store.organizations.get(organizationId) ?? {};
-  return { id: organizationId, name, slug, image_url: AVATAR, has_image: false };
+export function publicOrganizationData({ store }: Instance, row: { readonly organizationId: string }) {
+  const { organizationId: id } = row;
+  const { name = '', slug, imageUrl: image = null } = store.organizations.get(id) ?? {};
+  return { id, name, slug, image_url: imageUrl({ id, imageUrl: image }, name), has_image: image !== null };
 }
 
 /** An invitation in responses of the Frontend API. */

@@ -1,5 +1,5 @@
 import { ApiError, notFound, requireFound } from './api-error';
-import type { Membership, Organization, OrganizationInvitation, User } from './data';
+import { Membership, Organization, OrganizationInvitation, type Session, type User } from './data';
 import { isVerified, userByIdentifier } from './identifiers';
 import { newRow } from './ids';
 import type { Instance } from './instance';
@@ -39,17 +39,8 @@ export function createOrganization(
   const isTaken = organizations.find((each) => each.slug === named) !== undefined;
   const made = named === '' || isTaken ? `${named}-${row.id.slice(-8).toLowerCase()}` : named;
   if (slug !== undefined) requireFreeSlug(instance, slug);
-  const organization = organizations.put({
-    maxMemberships: 5,
-    publicMetadata: {},
-    privateMetadata: {},
-    adminDeleteEnabled: true,
-    ...row,
-    ...fields,
-    name,
-    slug: slug ?? made,
-    createdBy: creator?.id ?? null,
-  });
+  const own = { name, slug: slug ?? made, createdBy: creator?.id ?? null };
+  const organization = organizations.put(Organization.parse({ ...row, ...fields, ...own }));
   instance.webhooks.send('organization.created', organizationResource(instance, organization));
   if (creator) addMember(instance, organization, { user: creator, role: ADMIN });
   return organization;
@@ -87,15 +78,9 @@ export function addMember(
   { user, role, ...metadata }: { user: User; role: string } & OwnMetadata,
 ): Membership {
   requirePlace(instance, organization, { user, role }, 'user_id');
-  const membership = instance.store.memberships.put({
-    ...newRow(instance, 'orgmem'),
-    organizationId: organization.id,
-    userId: user.id,
-    role,
-    publicMetadata: {},
-    privateMetadata: {},
-    ...metadata,
-  });
+  const ids = { organizationId: organization.id, userId: user.id };
+  const row = { ...newRow(instance, 'orgmem'), ...ids, role, ...metadata };
+  const membership = instance.store.memberships.put(Membership.parse(row));
   instance.webhooks.send('organizationMembership.created', membershipResource(instance, membership));
   return membership;
 }
@@ -107,6 +92,7 @@ export function updateMember(
   changes: Partial<Pick<Membership, 'role' | 'publicMetadata' | 'privateMetadata'>>,
 ): Membership {
   requireRole(instance, changes.role ?? membership.role);
+  if (changes.role !== undefined && changes.role !== ADMIN) requireOtherAdmin(instance, membership);
   const updatedAt = instance.clock.now();
   const updated = instance.store.memberships.put({ ...membership, ...changes, updatedAt });
   instance.webhooks.send('organizationMembership.updated', membershipResource(instance, updated));
@@ -143,7 +129,7 @@ export function inviteToOrganization(
   for (const { email, role } of inputs) {
     if (invited.has(email)) {
       const message = `There are already pending invitations for the following email addresses: ${email}`;
-      throw new ApiError(400, 'duplicate_record', message, 'email_address');
+      throw new ApiError(400, 'duplicate_record', message, 'email_address', { email_addresses: [email] });
     }
     const user = userByIdentifier(instance, email);
     requirePlace(instance, organization, { user, role }, 'email_address', invited.size);
@@ -151,15 +137,11 @@ export function inviteToOrganization(
   }
   return inputs.map(({ days, ...input }) => {
     const row = newRow(instance, 'orginv');
-    const invitation = instance.store.organizationInvitations.put({
-      ...row,
-      publicMetadata: {},
-      privateMetadata: {},
-      ...input,
-      organizationId: organization.id,
-      status: 'pending',
-      expireAt: row.createdAt + (days ?? INVITATION_DAYS) * DAY_SECONDS * 1000,
-    });
+    const expireAt = row.createdAt + (days ?? INVITATION_DAYS) * DAY_SECONDS * 1000;
+    const own = { ...input, organizationId: organization.id, status: 'pending', expireAt };
+    const invitation = instance.store.organizationInvitations.put(
+      OrganizationInvitation.parse({ ...row, ...own }),
+    );
     instance.webhooks.send('organizationInvitation.created', invitationResource(instance, invitation));
     return invitation;
   });
@@ -207,6 +189,35 @@ export function requireOrganization({ store }: Instance, idOrSlug: string): Orga
   return requireFound(found, `Organization ${idOrSlug}`);
 }
 
+/** Returns the id of an organization of a user, by id or slug, or undefined if the user is not a member of it. */
+export function findOwnOrganization(
+  { store }: Instance,
+  userId: string,
+  idOrSlug: string,
+): string | undefined {
+  const isWanted = (id: string) => id === idOrSlug || store.organizations.get(id)?.slug === idOrSlug;
+  return store.memberships.find((each) => each.userId === userId && isWanted(each.organizationId))
+    ?.organizationId;
+}
+
+/** Returns an id as `findOwnOrganization` does. Throws Clerk's 403 if the user is not a member. */
+export function ownOrganization(instance: Instance, userId: string, idOrSlug: string): string {
+  const id = findOwnOrganization(instance, userId, idOrSlug);
+  if (id !== undefined) return id;
+  const message = "Given organization not found, or you don't have permission to access it.";
+  throw new ApiError(403, 'organization_not_found_or_unauthorized', message);
+}
+
+/** Returns the active organization that a request selects. An empty one is the personal account, and undefined changes nothing. */
+export function activeOrganization(
+  instance: Instance,
+  { userId, organizationId }: Session,
+  requested: string | undefined,
+): string | null {
+  if (requested === undefined) return organizationId;
+  return requested === '' ? null : ownOrganization(instance, userId, requested);
+}
+
 /** Returns the memberships of an organization, oldest first. */
 export function membersOf({ store }: Instance, { id }: Organization): Membership[] {
   return store.memberships.all().filter(({ organizationId }) => organizationId === id);
@@ -223,6 +234,16 @@ export function findMembership(
   userId: string,
 ): Membership | undefined {
   return instance.store.memberships.find((each) => each.organizationId === id && each.userId === userId);
+}
+
+/** Throws Clerk's 400 if the member is the only admin of the organization. */
+export function requireOtherAdmin({ store }: Instance, { id, organizationId, role }: Membership): void {
+  const others = store.memberships
+    .all()
+    .filter((each) => each.organizationId === organizationId && each.id !== id);
+  if (role !== ADMIN || others.some((each) => each.role === ADMIN)) return;
+  const message = 'There has to be at least one organization member with the minimum required permissions.';
+  throw new ApiError(400, 'organization_minimum_permissions_needed', message);
 }
 
 /** Returns the membership of a user. Throws a 404 if the user is not a member. */

@@ -12,6 +12,7 @@ import type {
   Verification,
 } from './data';
 import { isVerified } from './identifiers';
+import { imageUrl } from './images';
 import type { Instance } from './instance';
 import { factorAge } from './tokens';
 
@@ -24,11 +25,6 @@ const VERIFICATION_OBJECTS = {
   password: 'verification_password',
   ticket: 'verification_ticket',
 } as const;
-
-/** Image of every user and organization. It is inline, so pages do not load it from another host. */
-export const AVATAR = `data:image/svg+xml,${encodeURIComponent(
-  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" fill="#8a8f98"/><circle cx="16" cy="12" r="6" fill="#fff"/><path d="M4 32a12 12 0 0 1 24 0" fill="#fff"/></svg>',
-)}`;
 
 /** The fields that most resources share. */
 export const datedResource = ({ id, createdAt, updatedAt }: Dated): Resource => ({
@@ -52,8 +48,9 @@ export function publicUserResource(user: User, memberships: readonly Resource[] 
     username: user.username,
     first_name: user.firstName,
     last_name: user.lastName,
-    image_url: AVATAR,
-    profile_image_url: AVATAR,
+    image_url: userImage(user),
+    profile_image_url: userImage(user),
+    has_image: user.imageUrl !== null,
     primary_email_address_id: emails[0]?.id ?? null,
     primary_phone_number_id: phones[0]?.id ?? null,
     primary_web3_wallet_id: wallets[0]?.id ?? null,
@@ -205,13 +202,15 @@ export function browserSessionResource(
     readonly user: User | undefined;
     readonly memberships: readonly Resource[];
     readonly token: string | undefined;
+    readonly tasks: readonly Resource[] | null;
     readonly now: number;
   },
 ): Resource {
   const { user, token } = more;
   return {
     ...sessionBase(session),
-    tasks: null,
+    ...(more.tasks && session.status === 'active' && { status: 'pending' }),
+    tasks: more.tasks,
     last_active_token: token === undefined ? null : { object: 'token', jwt: token },
     last_active_organization_id: session.organizationId,
     factor_verification_age: factorAge(session, more.now),
@@ -221,16 +220,29 @@ export function browserSessionResource(
   };
 }
 
+/** Names of browsers by their part of a `User-Agent` header, each before those that its header contains, too. */
+const BROWSERS = {
+  Edg: 'Microsoft Edge',
+  OPR: 'Opera',
+  Firefox: 'Firefox',
+  CriOS: 'Chrome',
+  Chrome: 'Chrome',
+  Version: 'Safari',
+};
+
 /** A session as one of the devices in the profile of a user. */
-export function deviceResource(session: Session): Resource {
+export function deviceResource(session: Session, { userAgent }: Pick<Client, 'userAgent'>): Resource {
+  const [part, name] = Object.entries(BROWSERS).find(([each]) => userAgent.includes(`${each}/`)) ?? [];
+  const version = new RegExp(`${part}/([\\d.]+)`).exec(userAgent)?.[1];
   return {
     ...sessionBase(session),
     tasks: null,
     latest_activity: {
       object: 'session_activity',
       id: `sess_activity_${session.id}`,
-      device_type: 'Browser',
-      is_mobile: false,
+      device_type: /iPhone|iPad|Android|Macintosh|Windows|Linux/.exec(userAgent)?.[0] ?? 'Browser',
+      is_mobile: /Mobile|iPhone|Android/.test(userAgent),
+      ...(name && { browser_name: name, browser_version: version }),
       ip_address: '127.0.0.1',
     },
   };
@@ -327,8 +339,20 @@ export function missingFields(signUp: SignUp): string[] {
   ];
 }
 
+/** Returns the picture of a user, or else the initials. */
+export const userImage = (user: User) =>
+  imageUrl(
+    user,
+    [user.firstName, user.lastName].filter(Boolean).join(' ') || (user.username ?? user.email ?? ''),
+  );
+
 function userData(user: User): Resource {
-  return { first_name: user.firstName, last_name: user.lastName, image_url: AVATAR, has_image: false };
+  return {
+    first_name: user.firstName,
+    last_name: user.lastName,
+    image_url: userImage(user),
+    has_image: user.imageUrl !== null,
+  };
 }
 
 /** The fields of a user that other members of an organization see. */

@@ -1,28 +1,19 @@
 import { z } from 'zod';
 import { isUsableKey, SIGNING_ALGORITHMS } from './jwt';
 
+/** A field that is optional or null for its initial value. */
+export const setting = <Value>(schema: z.ZodType<Value>, initial: Value) =>
+  schema.nullish().transform((value) => value ?? initial);
+
 /** A token template with the fields of `POST /v1/jwt_templates`. Its claims may contain shortcodes, such as `{{user.id}}`. */
 export const TokenTemplate = z
   .strictObject({
     name: z.string().regex(/^[\w-]+$/),
     claims: z.record(z.string(), z.unknown()),
-    lifetime: z
-      .int()
-      .min(30)
-      .max(315_360_000)
-      .nullish()
-      .transform((seconds) => seconds ?? 60),
-    allowed_clock_skew: z
-      .int()
-      .min(0)
-      .max(300)
-      .nullish()
-      .transform((seconds) => seconds ?? 5),
+    lifetime: setting(z.int().min(30).max(315_360_000), 60),
+    allowed_clock_skew: setting(z.int().min(0).max(300), 5),
     custom_signing_key: z.boolean().default(false),
-    signing_algorithm: z
-      .enum(SIGNING_ALGORITHMS)
-      .nullish()
-      .transform((algorithm) => algorithm ?? 'RS256'),
+    signing_algorithm: setting<(typeof SIGNING_ALGORITHMS)[number]>(z.enum(SIGNING_ALGORITHMS), 'RS256'),
     /** A shared secret for HS256, HS384 and HS512, else a private key in PEM. */
     signing_key: z.string().nullish(),
   })
@@ -53,17 +44,8 @@ export const Settings = z.object({
   multiSession: z.boolean().default(false),
   /** Whether users can choose a user name, in addition to their e-mail address. Default: false. */
   usernames: z.boolean().default(false),
-  /** Whether users can have phone numbers and sign in with them. The code for +1 (xxx) 555-01xx is 424242. Default: false. */
-  phoneNumbers: z.boolean().default(false),
-  /** Social providers, such as `google`. A page of the emulator plays the provider. Default: none. */
-  socialProviders: z
-    .array(z.string().regex(/^[a-z]+$/))
-    .readonly()
-    .default([]),
   /** Whether a user must be verified again for a sensitive change more than ten minutes after the last time. Default: false. */
   reverification: z.boolean().default(false),
-  /** Whether new users join a waitlist instead of signing up. Default: false. */
-  waitlist: z.boolean().default(false),
   /** Whether a user must enter a mailed code to complete a sign-up. Default: true. */
   verifyEmailAtSignUp: z.boolean().default(true),
   /** Lifetime of a session token, in seconds. Default: 60. */

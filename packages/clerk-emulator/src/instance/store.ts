@@ -10,6 +10,8 @@ export interface Store extends Data {
   onChange(listener: () => void): () => void;
   /** Calls the listeners of `onChange` after a change outside of the tables, such as a new webhook endpoint. */
   announce(): void;
+  /** Whether the store has no data of an earlier start. */
+  readonly isNew: boolean;
   /** Removes all rows. */
   clear(): void;
   /** Writes the last changes to the data file and stops writing. Rejects if the file is not writable. */
@@ -76,6 +78,7 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
   if (saved === undefined) changed();
   return {
     ...data,
+    isNew: saved === undefined,
     onChange(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);

@@ -21,6 +21,7 @@ export function sessionToken(
   session: Pick<Session, 'id' | 'userId' | 'createdAt' | 'verifiedAt' | 'actor'>,
   token: Issue & {
     readonly origin: string | undefined;
+    readonly status: 'active' | 'pending';
     /** The custom claims, and those about the active organization of the session. */
     readonly claims: Readonly<Record<string, unknown>>;
   },
@@ -32,7 +33,7 @@ export function sessionToken(
     ...issueClaims(token),
     fva: factorAge(session, token.now),
     sid: session.id,
-    sts: 'active',
+    sts: token.status,
     sub: session.userId,
     v: 2,
   };

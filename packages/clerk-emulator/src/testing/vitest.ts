@@ -1,16 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../emulator';
-import { requireFound } from '../instance/api-error';
 
 /** The fixtures that `fixtures` adds to a test of Vitest. */
 export interface EmulatorFixtures {
   /** An emulator for the tests of one file. */
   readonly emulator: Emulator;
   /**
-   * Creates a user with a session, or a session of the user with an id or address, such as one of the seed. The default e-mail
-   * address is unique. Throws if the address of a new user is taken, or if there is no such user.
+   * Creates a user with a session, or only a session if `user` has the id and the address of a user, such as one of the seed. The
+   * default e-mail address is unique. Throws if the address of a new user is taken.
    */
-  signedInAs(user?: NewUser | string): TestUser;
+  signedInAs(user?: NewUser | Omit<TestUser, 'token'>): TestUser;
 }
 
 /** The fields of a new user. */
@@ -18,7 +17,6 @@ type NewUser = Partial<Parameters<Emulator['createUser']>[0]>;
 
 interface TestUser {
   readonly id: string;
-  /** Empty if the user has no address. */
   readonly email: string;
   /** Session token for an `Authorization: Bearer` header. */
   readonly token: string;
@@ -44,14 +42,12 @@ export const emulatorFixtures = (
   ],
   signedInAs: ({ emulator }, use) =>
     use((wanted = {}) => {
-      const isWanted = ({ id, email }: { id: string; email: string | null }) =>
-        id === wanted || email === wanted;
       const user =
-        typeof wanted === 'string'
-          ? requireFound(emulator.store.users.find(isWanted), `The user ${wanted}`)
+        'id' in wanted
+          ? wanted
           : emulator.createUser({ email: `user-${randomUUID()}@example.com`, ...wanted });
       const { id, email } = user;
-      return { id, email: email ?? '', token: emulator.sessionToken(emulator.createSession(id).id) };
+      return { id, email, token: emulator.sessionToken(emulator.createSession(id).id) };
     }),
 });
 

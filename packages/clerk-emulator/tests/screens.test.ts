@@ -1,0 +1,81 @@
+import type { Page } from 'playwright';
+import { expect, onTestFinished, test } from 'vitest';
+import type { EmulatorOptions } from '../src/emulator';
+import { PASSWORD, startBrowser, submit } from './helpers/browser';
+import { startForTest } from './helpers/emulator';
+
+const newPage = await startBrowser();
+
+/** Starts an emulator and opens a page of the account portal that fails the test on a console error and on each 4xx and 5xx. */
+async function open(options: Partial<EmulatorOptions>, path: string, expected: readonly number[] = []) {
+  const emulator = await startForTest(options);
+  const page = await newPage(emulator.url);
+  const problems: string[] = [];
+  page.on('console', (message) => {
+    const isExpected = expected.some((status) => message.text().includes(`status of ${status}`));
+    if (message.type() === 'error' && !isExpected) problems.push(message.text());
+  });
+  page.on('response', (response) => {
+    if (response.status() >= 400 && !expected.includes(response.status()))
+      problems.push(`${response.status()} ${response.url()}`);
+  });
+  onTestFinished(() => expect(problems).toEqual([]));
+  const create = (email: string) => emulator.createUser({ email, password: PASSWORD, firstName: 'Ada' });
+  await page.goto(path);
+  return { emulator, page, create };
+}
+
+async function signIn(page: Page, identifier: string): Promise<void> {
+  await page.fill('input[name=identifier]', identifier);
+  await submit(page);
+  await page.fill('input[name=password]', PASSWORD);
+  await submit(page);
+}
+
+test('With organizationRequired, a user creates an organization after the sign-in', async () => {
+  const { emulator, page, create } = await open({ organizationRequired: true }, '/sign-in');
+  create('task@example.com');
+  await signIn(page, 'task@example.com');
+  await page.fill('input[name=name]', 'Acme');
+  await submit(page);
+  await page.getByText('Profile details').first().waitFor();
+  const [organization] = emulator.store.organizations.all();
+  expect(emulator.store.sessions.all()).toMatchObject([{ organizationId: organization?.id }]);
+});
+
+test('An admin opens the general page of an organization and gives it a logo, and a user gets a picture', async () => {
+  const { emulator, page, create } = await open({}, '/sign-in');
+  const { id } = create('admin@example.com');
+  emulator.createOrganization({ name: 'Acme', createdBy: id });
+  await signIn(page, 'admin@example.com');
+  const upload = async (button: string) => {
+    await page.getByRole('button', { name: button }).click();
+    const svg = await page.screenshot({ clip: { x: 0, y: 0, width: 8, height: 8 } });
+    await page
+      .locator('input[type=file]')
+      .setInputFiles({ name: 'picture.png', mimeType: 'image/png', buffer: svg });
+  };
+  await upload('Update profile');
+  await expect.poll(() => emulator.store.users.get(id)?.imageUrl).toMatch(/\/images\/img_/);
+  await page.goto('/organization');
+  await upload('Update profile');
+  await expect.poll(() => emulator.store.organizations.all()[0]?.imageUrl).toMatch(/\/images\/img_/);
+  await page.locator(`img[src^="${emulator.store.organizations.all()[0]?.imageUrl}"]`).first().waitFor();
+});
+
+test('With reverification, a user who signed in ten minutes ago is verified before a change of the password', async () => {
+  const { emulator, page, create } = await open({ reverification: true }, '/sign-in', [403]);
+  const { id } = create('again@example.com');
+  await signIn(page, 'again@example.com');
+  const [session] = emulator.store.sessions.all();
+  if (session) emulator.store.sessions.put({ ...session, createdAt: Date.now() - 10 * 60_000 });
+  const before = emulator.store.users.get(id)?.password;
+  await page.getByRole('button', { name: 'Security' }).click();
+  await page.getByRole('button', { name: 'Update password' }).click();
+  await page.fill('input[name=newPassword]', 'another horse battery');
+  await page.fill('input[name=confirmPassword]', 'another horse battery');
+  await submit(page);
+  await page.fill('input[name=password]', PASSWORD);
+  await page.locator('.cl-formButtonPrimary').last().press('Enter');
+  await expect.poll(() => emulator.store.users.get(id)?.password).not.toBe(before);
+});
