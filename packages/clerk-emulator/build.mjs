@@ -1,4 +1,4 @@
-import { cpSync } from 'node:fs';
+import { cpSync, rmSync } from 'node:fs';
 import { buildPackage } from '../build.mjs';
 
 await buildPackage({
@@ -7,3 +7,6 @@ await buildPackage({
   files: ['README.md', 'LICENSE'],
 });
 cpSync('src/console/page', 'dist/page', { recursive: true, filter: (file) => !file.endsWith('.d.ts') });
+// The exported types do not need the declarations of these folders.
+for (const folder of ['backend-api', 'console', 'frontend-api'])
+  rmSync(`dist/${folder}`, { recursive: true });
