@@ -92,6 +92,29 @@ test('The console pauses, breaks, repeats and delays deliveries, sends examples 
   await expect.poll(() => emulator.webhooks.settings).toMatchObject({ copies: 3, delaySeconds: 60 });
 });
 
+test('The console filters its lists, resets the emulator and deletes an OAuth client, and fits 390 px', async () => {
+  const { emulator, page } = await open();
+  for (const name of ['ada', 'grace']) emulator.createUser({ email: `${name}@example.com` });
+  const registration = { client_name: 'Agent', redirect_uris: ['http://localhost/'] };
+  const headers = { 'content-type': 'application/json' };
+  await fetch(`${emulator.url}/oauth/register`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(registration),
+  });
+  await page.setViewportSize({ width: 390, height: 800 });
+  await page.getByLabel('Filter the lists').fill('GRACE');
+  await page.getByRole('heading', { name: 'ada@example.com' }).waitFor({ state: 'detached' });
+  expect(await page.getByRole('heading', { name: 'grace@example.com' }).isVisible()).toBe(true);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
+  await page.getByLabel('Filter the lists').fill('');
+  page.on('dialog', (dialog) => dialog.accept());
+  await page.getByRole('button', { name: 'Delete Agent' }).click();
+  await page.getByText('No OAuth clients yet').waitFor();
+  await page.getByRole('button', { name: 'Reset the emulator' }).click();
+  await page.getByText('No users yet.').waitFor();
+});
+
 test('The console shows hostile event data as text', async () => {
   const { emulator, page, deliveries } = await open();
   const hostile = '<img src=x onerror="document.title=1"><script>document.title=1</script>';

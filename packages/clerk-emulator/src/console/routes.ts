@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { parse, type Routes } from '../http';
-import { notFound } from '../instance/api-error';
+import { notFound, requireFound } from '../instance/api-error';
 import type { Instance } from '../instance/instance';
 import { exampleEventData } from './examples';
 
@@ -27,6 +27,12 @@ export function consoleRoutes(instance: Instance): Routes {
     'POST /api/deliveries/:id/redeliver': ({ id }) => {
       if (store.deliveries.get(id) === undefined) throw notFound(`Delivery ${id}`);
       return { body: { id: webhooks.redeliver(id).id } };
+    },
+    'DELETE /api/clients/:id': ({ id }) => {
+      store.oauthClients.delete(requireFound(store.oauthClients.get(id), `The client ${id}`).id);
+      for (const grant of store.oauthGrants.all())
+        if (grant.clientId === id) store.oauthGrants.delete(grant.id);
+      return { body: { id } };
     },
     'PATCH /api/endpoint': ({ body }) => {
       const { paused, ...settings } = parse(EndpointChange, body);

@@ -86,6 +86,7 @@ export function Clients({ clients, consents }) {
       <h3>${name}</h3>
       <code>${id}</code>
       ${consents.filter(({ clientId }) => clientId === id).map(consent)}
+      <${Action} label="Delete" about=${name} question="Delete ${name}?" run=${() => call('DELETE', `/api/clients/${id}`)} />
     </li>
   `;
   return html`<${List} name="clients" rows=${clients} view=${view} empty="No OAuth clients yet. MCP clients register themselves." />`;

@@ -16,10 +16,24 @@ const sections = {
   'request-list': Requests,
 };
 
+const filter = byId('filter', HTMLInputElement);
+
+/**
+ * Returns a state whose lists have only the rows that contain the text of the filter.
+ * @param {State} state
+ */
+function filtered(state) {
+  const text = filter.value.toLowerCase();
+  const hasText = (/** @type {unknown} */ row) => JSON.stringify(row).toLowerCase().includes(text);
+  const lists = Object.entries(state).filter(([, rows]) => Array.isArray(rows));
+  return { ...state, ...Object.fromEntries(lists.map(([name, rows]) => [name, rows.filter(hasText)])) };
+}
+
 /** @param {State} state */
 function draw(state) {
+  filter.oninput = () => draw(state);
   for (const [id, section] of Object.entries(sections)) {
-    render(html`<${section} ...${state} />`, byId(id, HTMLDivElement));
+    render(html`<${section} ...${filtered(state)} />`, byId(id, HTMLDivElement));
   }
   for (const [name, count] of Object.entries(state.counts)) {
     byId(`${name}-count`, HTMLSpanElement).textContent = String(count);
