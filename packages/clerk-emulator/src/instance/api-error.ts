@@ -42,6 +42,6 @@ export function requireFound<Value>(value: Value | undefined, what: string): Val
 
 /** Returns the error for an operation of Clerk that the emulator does not have. */
 export function notEmulated(operation: string): ApiError {
-  const message = `The emulator does not have the operation ${operation}. The README of clerk-emulator lists its operations.`;
+  const message = `The emulator does not have the operation ${operation}. The README of clerk-emulator shows what it emulates.`;
   return new ApiError(501, 'operation_not_emulated', message);
 }
