@@ -57,4 +57,4 @@ export function sdkVariables({
 
 /** Returns the sources that the Content-Security-Policy of an application must allow. */
 export const securityPolicy = (url: string) =>
-  `script-src ${url}; connect-src ${url}; img-src data:; style-src 'unsafe-inline'; worker-src blob:`;
+  `script-src ${url}; connect-src ${url}; img-src ${url} data:; style-src 'unsafe-inline'; worker-src blob:`;
