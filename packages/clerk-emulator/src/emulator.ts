@@ -14,7 +14,6 @@ import {
   createSession,
   createUser,
   deleteUser,
-  EmailAddress,
   endSession,
   requireSession,
   requireUser,
@@ -25,6 +24,7 @@ import { type Clock, creationTimes, systemClock } from './instance/clock';
 import type { Organization, Session, User } from './instance/data';
 import { type Failures, failureQueue } from './instance/failures';
 import { type HandshakeSettings, handshakes } from './instance/handshakes';
+import { EmailAddress } from './instance/identifier-kinds';
 import { imageResponse } from './instance/images';
 import { type Instance, parsePublishableKey } from './instance/instance';
 import { issueOAuthToken, issueToken } from './instance/issued-tokens';

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright';
 import { expect, onTestFinished, test } from 'vitest';
 import type { EmulatorOptions } from '../src/emulator';
-import { PASSWORD, startBrowser, submit } from './helpers/browser';
+import { PASSWORD, startBrowser, submit, typeMailedCode } from './helpers/browser';
 import { startForTest } from './helpers/emulator';
 
 const newPage = await startBrowser();
@@ -31,6 +31,67 @@ async function signIn(page: Page, identifier: string): Promise<void> {
   await page.fill('input[name=password]', PASSWORD);
   await submit(page);
 }
+
+async function signOut(page: Page): Promise<void> {
+  await page.evaluate('void Clerk.signOut()');
+  await page.waitForURL('/sign-in');
+}
+
+test('A user signs up with a social provider, signs in again with the known account, and a denial returns', async () => {
+  const { emulator, page } = await open({ socialProviders: ['custom_acme'] }, '/sign-up');
+  const withAcme = () =>
+    page
+      .locator('.cl-socialButtonsBlockButton__custom_acme, .cl-socialButtonsIconButton__custom_acme')
+      .first()
+      .click();
+  await withAcme();
+  await page.fill('input[name=email]', 'social@example.com');
+  await page.fill('input[name=first_name]', 'Ada');
+  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.getByText('Profile details').first().waitFor();
+  const [user] = emulator.store.users.all();
+  expect(user).toMatchObject({
+    email: 'social@example.com',
+    firstName: 'Ada',
+    externalAccounts: [{ provider: 'custom_acme' }],
+  });
+  await signOut(page);
+  await withAcme();
+  await page.getByRole('button', { name: 'Deny' }).click();
+  await page.getByText('You did not grant access').first().waitFor();
+  await withAcme();
+  await page.getByRole('button', { name: 'social@example.com' }).click();
+  await page.getByText('Profile details').first().waitFor();
+  expect(emulator.store.users.size()).toBe(1);
+});
+
+test('A user without an account signs in with a social provider, which creates the user', async () => {
+  const { emulator, page } = await open({ socialProviders: ['custom_acme'] }, '/sign-in');
+  await page.locator('.cl-socialButtonsBlockButton__custom_acme').click();
+  await page.fill('input[name=email]', 'new@example.com');
+  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.getByText('Profile details').first().waitFor();
+  expect(emulator.store.users.all()).toMatchObject([{ email: 'new@example.com' }]);
+});
+
+test('A user adds a phone number in the profile and signs in with it by a text message', async () => {
+  const { emulator, page, create } = await open({ phoneNumbers: true }, '/sign-in');
+  create('phone@example.com');
+  await signIn(page, 'phone@example.com');
+  await page.getByText('Add phone number').click();
+  await page.fill('input[name=phoneNumber]', '2015550123');
+  await submit(page);
+  await typeMailedCode(page, emulator, '+12015550123');
+  await page.getByText('+1 (201) 555-0123').first().waitFor();
+  await page.locator('input[autocomplete="one-time-code"]').waitFor({ state: 'detached' });
+  await signOut(page);
+  await page.getByRole('link', { name: 'Use phone' }).or(page.getByText('Use phone')).first().click();
+  await page.locator('input[type=tel]').fill('2015550123');
+  await submit(page);
+  await page.fill('input[name=password]', PASSWORD);
+  await submit(page);
+  await page.getByText('Profile details').first().waitFor();
+});
 
 test('With organizationRequired, a user creates an organization after the sign-in', async () => {
   const { emulator, page, create } = await open({ organizationRequired: true }, '/sign-in');

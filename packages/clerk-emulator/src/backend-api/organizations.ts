@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { type ApiRequest, pageOf, parse, type Routes } from '../http';
-import { EmailAddress, requireUser } from '../instance/accounts';
+import { requireUser } from '../instance/accounts';
 import { ApiError, requireFound } from '../instance/api-error';
 import type { Membership, Organization, OrganizationInvitation } from '../instance/data';
+import { EmailAddress } from '../instance/identifier-kinds';
 import { storeImage } from '../instance/images';
 import type { Instance } from '../instance/instance';
 import {

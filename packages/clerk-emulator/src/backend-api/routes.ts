@@ -5,7 +5,7 @@ import { ApiError, requireFound } from '../instance/api-error';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { jwks } from '../instance/jwt';
 import { controlRoutes } from './control';
-import { emailAddressRoutes } from './email-addresses';
+import { identificationRoutes } from './identifications';
 import { membershipRoutes, organizationInvitationRoutes, organizationRoutes } from './organizations';
 import { sessionRoutes } from './sessions';
 import { ticketRoutes } from './tickets';
@@ -26,7 +26,8 @@ export function backendRoutes(instance: Instance): Routes {
     ...controlRoutes(instance),
     ...userListRoutes(instance),
     ...userRoutes(instance),
-    ...emailAddressRoutes(instance),
+    ...identificationRoutes(instance, 'email_address'),
+    ...identificationRoutes(instance, 'phone_number'),
     ...sessionRoutes(instance),
     ...organizationRoutes(instance),
     ...membershipRoutes(instance),

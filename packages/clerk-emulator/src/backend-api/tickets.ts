@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { type ApiRequest, parse, type Routes } from '../http';
-import { EmailAddress, requireFree, requireUser } from '../instance/accounts';
+import { requireFree, requireUser } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
 import type { Invitation, SignInToken } from '../instance/data';
+import { EmailAddress } from '../instance/identifier-kinds';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { Metadata } from '../instance/metadata';

@@ -4,7 +4,6 @@ import {
   acceptPassword,
   createUser,
   deleteUser,
-  EmailAddress,
   endSessionsOf,
   type NewUser,
   requireUser,
@@ -12,6 +11,7 @@ import {
 } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
 import { type Delivery, type OrganizationInvitation, type User, UserSettings } from '../instance/data';
+import { EmailAddress, PhoneNumber } from '../instance/identifier-kinds';
 import { withPrimary } from '../instance/identifiers';
 import { storeImage } from '../instance/images';
 import type { Instance } from '../instance/instance';
@@ -53,7 +53,7 @@ export const CreateUser = z
   .strictObject({
     ...UserFields,
     email_address: z.array(EmailAddress).default([]),
-    phone_number: z.array(z.string().regex(/^\+\d{5,15}$/)).default([]),
+    phone_number: z.array(PhoneNumber).default([]),
     web3_wallet: z.array(z.string().min(1)).default([]),
     banned: z.boolean().nullish().transform(Boolean),
     locked: z.boolean().nullish().transform(Boolean),
@@ -74,8 +74,8 @@ const UpdateUser = z.strictObject({
   ...UserFields,
   primary_email_address_id: z.string().nullish(),
   sign_out_of_other_sessions: z.boolean().nullish(),
-  // Without effect: users do not sign in with phone numbers or wallets, and the emulator does not notify.
   primary_phone_number_id: z.string().nullish(),
+  // Without effect: users do not sign in with wallets, and the emulator does not notify.
   primary_web3_wallet_id: z.string().nullish(),
   profile_image_id: z.string().nullish(),
   notify_primary_email_address_changed: z.boolean().nullish(),
@@ -110,10 +110,11 @@ export function userRoutes(instance: Instance): Routes<ApiRequest, unknown> {
       const input = parse(UpdateUser, body);
       const user = requireUser(instance, id);
       const settings = UserSettings.parse({ ...user.settings, ...body });
-      const email = input.primary_email_address_id;
+      const { primary_email_address_id: email, primary_phone_number_id: phone } = input;
       const updated = updateUser(instance, user, {
         ...userChanges(input),
         ...(email && { emails: withPrimary(user.emails, email, 'primary_email_address_id') }),
+        ...(phone && { phones: withPrimary(user.phones, phone, 'primary_phone_number_id') }),
         settings,
       });
       if (input.sign_out_of_other_sessions) endSessionsOf(instance, updated);

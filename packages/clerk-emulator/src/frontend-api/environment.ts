@@ -1,5 +1,8 @@
 import { PASSWORD_LENGTH, USERNAME_LENGTH } from '../instance/accounts';
+import { KIND_NAMES, KINDS } from '../instance/identifier-kinds';
+import { imageUrl } from '../instance/images';
 import type { Instance } from '../instance/instance';
+import { identificationStrategies } from '../instance/resources';
 import type { Settings } from '../instance/settings';
 
 const ATTRIBUTES =
@@ -52,19 +55,28 @@ export function environment(instance: Instance, { origin }: URL): Record<string,
   };
 }
 
-function authConfig(development: boolean, { multiSession, usernames, reverification }: Settings) {
+function authConfig(development: boolean, settings: Settings) {
+  const { multiSession, usernames, phoneNumbers } = settings;
   return {
     object: 'auth_config',
     id: 'aac_emulator',
     first_name: 'on',
     last_name: 'on',
-    email_address: 'required',
-    phone_number: 'off',
+    email_address: phoneNumbers ? 'on' : 'required',
+    phone_number: phoneNumbers ? 'on' : 'off',
     username: usernames ? 'on' : 'off',
     password: 'required',
-    identification_requirements: [['email_address']],
-    identification_strategies: ['email_address', ...(usernames ? ['username'] : [])],
-    first_factors: ['email_code', 'password', 'reset_password_email_code', 'ticket'],
+    identification_requirements: [phoneNumbers ? ['email_address', 'phone_number'] : ['email_address']],
+    identification_strategies: [...identificationStrategies(settings), ...Object.keys(social(settings))],
+    first_factors: [
+      ...KIND_NAMES.slice(0, phoneNumbers ? 2 : 1).flatMap((kind) => [
+        KINDS[kind].strategy,
+        KINDS[kind].reset,
+      ]),
+      'password',
+      'ticket',
+      ...Object.keys(social(settings)),
+    ],
     second_factors: [],
     email_address_verification_strategies: ['email_code'],
     single_session_mode: !multiSession,
@@ -73,7 +85,7 @@ function authConfig(development: boolean, { multiSession, usernames, reverificat
     cookieless_dev: development,
     url_based_session_syncing: development,
     claimed_at: null,
-    reverification,
+    reverification: settings.reverification,
     native_settings: {
       object: 'native_settings',
       api_enabled: false,
@@ -116,7 +128,7 @@ function userSettings(settings: Settings) {
   const enterpriseSso = { enabled: false, self_serve_sso: false };
   return {
     attributes: attributes(settings),
-    social: {},
+    social: social(settings),
     saml: enterpriseSso,
     enterprise_sso: enterpriseSso,
     sign_in: { second_factor: { required: false } },
@@ -166,7 +178,7 @@ function userSettings(settings: Settings) {
   };
 }
 
-function attributes({ verifyEmailAtSignUp, usernames }: Settings) {
+function attributes({ verifyEmailAtSignUp, usernames, phoneNumbers }: Settings) {
   const disabled = {
     enabled: false,
     required: false,
@@ -178,20 +190,40 @@ function attributes({ verifyEmailAtSignUp, usernames }: Settings) {
     verify_at_sign_up: false,
     immutable: false,
   };
+  const byCode = (strategy: string, verify: boolean) => ({
+    ...disabled,
+    enabled: true,
+    used_for_first_factor: true,
+    first_factors: [strategy],
+    verifications: [strategy],
+    verify_at_sign_up: verify,
+  });
   return {
     ...repeat(ATTRIBUTES, disabled),
-    email_address: {
-      ...disabled,
-      enabled: true,
-      required: true,
-      used_for_first_factor: true,
-      first_factors: ['email_code'],
-      verifications: ['email_code'],
-      verify_at_sign_up: verifyEmailAtSignUp,
-    },
+    email_address: { ...byCode('email_code', verifyEmailAtSignUp), required: !phoneNumbers },
+    ...(phoneNumbers && { phone_number: byCode('phone_code', true) }),
     username: { ...disabled, enabled: usernames, used_for_first_factor: usernames },
     password: { ...disabled, enabled: true, required: true },
     first_name: { ...disabled, enabled: true },
     last_name: { ...disabled, enabled: true },
   };
 }
+
+/** Returns the social providers by strategy. */
+const social = ({ socialProviders }: Settings) =>
+  Object.fromEntries(
+    socialProviders.map((provider) => [
+      `oauth_${provider}`,
+      {
+        enabled: true,
+        required: false,
+        authenticatable: true,
+        block_email_subaddresses: false,
+        strategy: `oauth_${provider}`,
+        not_selectable: false,
+        deprecated: false,
+        name: provider.replace(/^(custom_)?./, (start) => start.replace('custom_', '').toUpperCase()),
+        logo_url: imageUrl({ id: provider, imageUrl: null }, provider.replace('custom_', '')),
+      },
+    ]),
+  );

@@ -12,7 +12,7 @@ import { requirePassword } from '../instance/passwords';
 import { publicUserResource } from '../instance/resources';
 import { type BrowserRequest, requireSignedIn } from './browser';
 import { browserMemberships, currentSession } from './session';
-import { requireSettings } from './settings';
+import { requireSetting } from './settings';
 import { UnsafeMetadata } from './sign-up';
 
 /** An empty field removes the name. */
@@ -21,6 +21,7 @@ const Profile = z.object({
   last_name: z.string().optional(),
   username: z.string().optional(),
   primary_email_address_id: z.string().optional(),
+  primary_phone_number_id: z.string().optional(),
   unsafe_metadata: UnsafeMetadata.optional(),
 });
 const MetadataPatch = z.object({ unsafe_metadata: UnsafeMetadata });
@@ -39,9 +40,13 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
     'GET /v1/me': (request) => own(requireSignedIn(instance, request).user),
     'PATCH /v1/me': (request) => {
       const { user } = requireSignedIn(instance, request);
-      requireSettings(instance, request.body);
+      requireSetting(instance, request.body, 'username');
       const fields = parse(Profile, request.body);
-      const { unsafe_metadata: unsafeMetadata, primary_email_address_id: email } = fields;
+      const {
+        unsafe_metadata: unsafeMetadata,
+        primary_email_address_id: email,
+        primary_phone_number_id: phone,
+      } = fields;
       const version = request.url.searchParams.get('__clerk_api_version') ?? '';
       if (unsafeMetadata && version >= FIRST_VERSION_WITH_METADATA_PATCH) {
         const message = 'unsafe_metadata is not a valid parameter for this request.';
@@ -52,6 +57,7 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
         lastName: (fields.last_name ?? user.lastName) || null,
         username: (fields.username ?? user.username) || null,
         ...(email && { emails: withPrimary(user.emails, email, 'primary_email_address_id') }),
+        ...(phone && { phones: withPrimary(user.phones, phone, 'primary_phone_number_id') }),
         ...(unsafeMetadata && { unsafeMetadata }),
       };
       return own(updateUser(instance, user, changes));

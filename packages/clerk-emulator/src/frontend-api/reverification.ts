@@ -3,19 +3,21 @@ import { parse, type Routes, wrapHandlers } from '../http';
 import { requireUser } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
 import type { Session, User, Verification } from '../instance/data';
+import { CodeStrategy } from '../instance/identifier-kinds';
 import type { Instance } from '../instance/instance';
-import { checkCode, mailCodeToUser, UNSENT } from '../instance/mail';
+import { CodeRequest, checkCode, mailCodeToUser, unsent } from '../instance/mail';
 import { verifyPassword } from '../instance/passwords';
 import { firstFactors, verificationResource } from '../instance/resources';
 import { factorAge } from '../instance/tokens';
 import { type BrowserRequest, requireOwnSession, requireSignedIn } from './browser';
 import { currentSession } from './session';
 
-const Prepare = z.object({ strategy: z.literal('email_code'), email_address_id: z.string().optional() });
 const Attempt = z.discriminatedUnion('strategy', [
   z.object({ strategy: z.literal('password'), password: z.string() }),
-  z.object({ strategy: z.literal('email_code'), code: z.string() }),
+  z.object({ strategy: CodeStrategy, code: z.string() }),
 ]);
+
+const UNSENT = unsent('email_code');
 
 type Step = (body: unknown, user: User, session: Session) => Verification;
 
@@ -25,8 +27,7 @@ export function reverificationRoutes(instance: Instance): Routes<BrowserRequest,
   const steps: Readonly<Record<string, Step>> = {
     'POST /v1/client/sessions/:id/verify': () => UNSENT,
     'POST /v1/client/sessions/:id/verify/prepare_first_factor': (body, user) => {
-      const { strategy, email_address_id: id } = parse(Prepare, body);
-      return mailCodeToUser(instance, user, id, 'reverification', strategy);
+      return mailCodeToUser(instance, user, 'reverification', parse(CodeRequest, body));
     },
     'POST /v1/client/sessions/:id/verify/attempt_first_factor': (body, user, session) => {
       const input = parse(Attempt, body);
@@ -60,7 +61,8 @@ export function reverificationRoutes(instance: Instance): Routes<BrowserRequest,
 }
 
 /** Operations that need a recent verification, if the setting `reverification` is on. */
-const SENSITIVE = /^(POST|DELETE) \/v1\/me\/email_addresses(\/:id)?$|change_password$|^DELETE \/v1\/me$/;
+const SENSITIVE =
+  /^(POST|DELETE) \/v1\/me\/(email_addresses|phone_numbers|external_accounts)(\/:id)?$|change_password$|^DELETE \/v1\/me$/;
 const MAX_MINUTES = 10;
 
 /** Throws Clerk's 403 if a sensitive operation needs a verification of the user. */

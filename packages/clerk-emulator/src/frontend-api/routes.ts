@@ -16,7 +16,7 @@ import type { Instance } from '../instance/instance';
 import { issueToken } from '../instance/issued-tokens';
 import { jwks } from '../instance/jwt';
 import { activeOrganization } from '../instance/organizations';
-import { deviceResource, emailAddressResources } from '../instance/resources';
+import { deviceResource, identifierResources } from '../instance/resources';
 import {
   type BrowserRequest,
   browserState,
@@ -24,9 +24,10 @@ import {
   requireOwnSession,
   requireSignedIn,
 } from './browser';
-import { emailAddressRoutes } from './email-addresses';
 import { environment } from './environment';
+import { externalAccountRoutes } from './external-accounts';
 import { handshake } from './handshake';
+import { identificationRoutes } from './identifications';
 import { meRoutes } from './me';
 import { consent, consentInfo } from './oauth-consent';
 import { membershipRoutes, organizationInvitationRoutes, organizationRoutes } from './organizations';
@@ -34,6 +35,7 @@ import { requireReverification, reverificationRoutes } from './reverification';
 import { currentClient, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
+import { socialProvider } from './social';
 import { openTicketLink } from './ticket-link';
 
 /** An empty id selects the personal account. */
@@ -46,7 +48,9 @@ export function frontendApi(instance: Instance): Hono {
     ...signInRoutes(instance),
     ...signUpRoutes(instance),
     ...meRoutes(instance),
-    ...emailAddressRoutes(instance),
+    ...identificationRoutes(instance, 'email_address'),
+    ...identificationRoutes(instance, 'phone_number'),
+    ...externalAccountRoutes(instance),
     ...reverificationRoutes(instance),
     ...organizationRoutes(instance),
     ...membershipRoutes(instance),
@@ -71,7 +75,10 @@ export function frontendApi(instance: Instance): Hono {
       ),
     }),
     'GET /v1/me/email_addresses': (request) => ({
-      body: emailAddressResources(requireSignedIn(instance, request).user),
+      body: identifierResources(requireSignedIn(instance, request).user, 'email_address'),
+    }),
+    'GET /v1/me/phone_numbers': (request) => ({
+      body: identifierResources(requireSignedIn(instance, request).user, 'phone_number'),
     }),
     // The SDK reads the new state of the client from the response to each change.
     ...wrapHandlers(resources, (handler, operation) => (request: BrowserRequest) => {
@@ -86,6 +93,7 @@ export function frontendApi(instance: Instance): Hono {
     wrapHandlers(routes, (handler) => (received: ApiRequest) => handleRequest(instance, received, handler)),
     isBrowser,
   );
+  app.route('/', socialProvider(instance));
   return app.all('*', ({ req }, next) => {
     if (!isBrowser(req.raw.headers) || !isClerkPath(req.path, 'frontend')) return next();
     throw notEmulated(`${req.method} ${req.path}`);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parse, type Routes, wrapHandlers } from '../http';
+import { errorBody, parse, type Routes, wrapHandlers } from '../http';
 import {
   acceptPassword,
   activeSessions,
@@ -13,24 +13,38 @@ import {
 } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
 import { type Client, SignIn, type SignInToken, type User } from '../instance/data';
+import { CodeStrategy } from '../instance/identifier-kinds';
 import { userByIdentifier } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
-import { checkCode, mailCodeToUser } from '../instance/mail';
+import { CodeRequest, checkCode, mailCodeToUser } from '../instance/mail';
 import { verifyPassword } from '../instance/passwords';
 import { signInResource } from '../instance/resources';
+import {
+  connect,
+  ownerOf,
+  requireTransfer,
+  type SocialAccount,
+  socialVerification,
+} from '../instance/social';
 import { closeTicket, requireTicket, verifiedByTicket } from '../instance/tickets';
-import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
-import { requireSettings } from './settings';
+import {
+  ATTEMPT_LIFE,
+  type BrowserRequest,
+  requireOwnAttempt,
+  requireOwnPage,
+  requireSignedOut,
+} from './browser';
+import { requireProvider } from './settings';
 
-const CodeStrategy = z.enum(['email_code', 'reset_password_email_code']);
 const Create = z.object({
   identifier: z.string().optional(),
-  strategy: z.enum(['password', 'ticket', ...CodeStrategy.options]).optional(),
+  strategy: z.string().optional(),
   password: z.string().optional(),
   ticket: z.string().optional(),
+  redirect_url: z.string().optional(),
+  transfer: z.stringbool().optional(),
 });
-const Prepare = z.object({ strategy: CodeStrategy, email_address_id: z.string().optional() });
 const Attempt = z.discriminatedUnion('strategy', [
   z.object({ strategy: z.literal('password'), password: z.string() }),
   z.object({ strategy: CodeStrategy, code: z.string() }),
@@ -41,30 +55,35 @@ const Reset = z.object({
 });
 
 /**
- * Returns the routes that sign users in by password, by mailed code, by mailed code followed by a new password, or by ticket
- * (the secret string of a sign-in token).
+ * Returns the routes that sign users in by password, by code, by code followed by a new password, by ticket (the secret string of
+ * a sign-in token), or by a social provider.
  */
 export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { signIns } = instance.store;
   const routes: Routes<BrowserRequest, SignIn> = {
-    'POST /v1/client/sign_ins': ({ body, browser }) => {
-      requireSettings(instance, body);
-      const input = parse(Create, body);
-      const client = browser.establish();
+    'POST /v1/client/sign_ins': (request) => {
+      const input = parse(Create, request.body);
+      const client = request.browser.establish();
       requireSignedOut(instance, client);
       if (input.strategy === 'ticket') return acceptTicket(instance, client, input.ticket ?? '');
+      if (input.transfer) {
+        const { external, externalVerification } = instance.store.signUps.get(client.signUpId ?? '') ?? {};
+        const signIn = { ...begin(instance, client, undefined), verification: externalVerification ?? null };
+        return enterSignIn(instance, signIn, requireTransfer(external));
+      }
+      if (input.strategy?.startsWith('oauth_')) return beginSocial(instance, client, request, input);
       const user = requireUserByIdentifier(instance, input.identifier);
       requireOtherUser(instance, client, user);
       const begun = begin(instance, client, user, input.identifier);
       if (user === undefined) return begun;
       if (input.password !== undefined) return enterPassword(instance, begun, user, input.password);
       if (input.strategy === undefined || input.strategy === 'password') return begun;
-      return sendCode(instance, begun, user, { strategy: input.strategy });
+      return sendCode(instance, begun, user, parse(CodeRequest, { strategy: input.strategy }));
     },
     'GET /v1/client/sign_ins/:id': (request) => requireOwnAttempt(instance, signIns, request),
     'POST /v1/client/sign_ins/:id/prepare_first_factor': (request) => {
       const { signIn, user } = openSignIn(instance, request);
-      return sendCode(instance, signIn, user, parse(Prepare, request.body));
+      return sendCode(instance, signIn, user, parse(CodeRequest, request.body));
     },
     'POST /v1/client/sign_ins/:id/attempt_first_factor': (request) => {
       const { signIn, user } = openSignIn(instance, request);
@@ -75,7 +94,7 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
         signIns.put({ ...signIn, verification: failed }),
       );
       const verified = { ...signIn, verification };
-      if (input.strategy === 'email_code') return complete(instance, verified, user);
+      if (!input.strategy.startsWith('reset_')) return complete(instance, verified, user);
       return signIns.put({ ...verified, status: 'needs_new_password' });
     },
     'POST /v1/client/sign_ins/:id/reset_password': (request) => {
@@ -145,16 +164,58 @@ function enterPassword(instance: Instance, signIn: SignIn, user: User, password:
   return complete(instance, { ...signIn, verification: verifyPassword(instance, user, password) }, user);
 }
 
-function sendCode(
-  instance: Instance,
-  signIn: SignIn,
-  user: User,
-  { strategy, email_address_id }: z.infer<typeof Prepare>,
-) {
+function sendCode(instance: Instance, signIn: SignIn, user: User, request: z.output<typeof CodeRequest>) {
   requireUnlocked(user);
-  const purpose = strategy === 'email_code' ? 'sign-in' : 'password reset';
-  const verification = mailCodeToUser(instance, user, email_address_id, purpose, strategy);
+  const purpose = request.strategy.startsWith('reset_') ? 'password reset' : 'sign-in';
+  const verification = mailCodeToUser(instance, user, purpose, request);
   return instance.store.signIns.put({ ...signIn, status: 'needs_first_factor', verification });
+}
+
+/** Starts a sign-in that continues on the page of a social provider. */
+function beginSocial(
+  instance: Instance,
+  client: Client,
+  request: BrowserRequest,
+  input: z.output<typeof Create>,
+): SignIn {
+  const provider = requireProvider(instance, input.strategy ?? '');
+  const returnUrl = requireOwnPage(instance, request, input.redirect_url ?? '').href;
+  const signIn = begin(instance, client, undefined);
+  const { origin } = request.url;
+  const verification = socialVerification(instance, signIn.id, { provider, origin, returnUrl });
+  return instance.store.signIns.put({ ...signIn, verification });
+}
+
+/**
+ * Signs the user of an account at a social provider in. If there is no user, the sign-in keeps the account, so that a sign-up can
+ * take it over. If the user cannot sign in, the sign-in has Clerk's error.
+ */
+export function enterSignIn(instance: Instance, signIn: SignIn, account: SocialAccount): SignIn {
+  const { signIns, clients } = instance.store;
+  const { error: _, ...before } = requireTransfer(signIn.verification);
+  const owner = ownerOf(instance, account);
+  if (owner === undefined) {
+    const error = {
+      code: 'external_account_not_found',
+      message: 'The External Account was not found.',
+      long_message: 'The External Account was not found.',
+    };
+    return signIns.put({
+      ...signIn,
+      external: account,
+      verification: { ...before, status: 'transferable', error },
+    });
+  }
+  try {
+    const client = clients.get(signIn.clientId);
+    if (client) requireOtherUser(instance, client, owner);
+    const verified = { ...before, status: 'verified' } as const;
+    const entered = { ...signIn, userId: owner.id, identifier: account.email, verification: verified };
+    return complete(instance, entered, connect(instance, owner, account));
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return signIns.put({ ...signIn, verification: { ...before, error: errorBody(error).errors[0] } });
+  }
 }
 
 function complete(instance: Instance, signIn: SignIn, user: User, token?: SignInToken): SignIn {

@@ -4,19 +4,26 @@ import {
   acceptPassword,
   createSession,
   createUser,
-  EmailAddress,
   requireFree,
   requireUsername,
 } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
-import { SignUp } from '../instance/data';
+import { SignUp, type Verification } from '../instance/data';
+import { EmailAddress, PhoneNumber } from '../instance/identifier-kinds';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
-import { missingFields, signUpResource } from '../instance/resources';
+import { missingFields, signUpResource, unverifiedFields } from '../instance/resources';
+import { ownerOf, requireTransfer, type SocialAccount, socialVerification } from '../instance/social';
 import { closeTicket, requireTicket, ticketsOf, verifiedByTicket } from '../instance/tickets';
-import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
-import { requireSettings } from './settings';
+import {
+  ATTEMPT_LIFE,
+  type BrowserRequest,
+  requireOwnAttempt,
+  requireOwnPage,
+  requireSignedOut,
+} from './browser';
+import { requireProvider, requireSetting } from './settings';
 
 /** Treats an empty field as missing, because the SDK sends all fields of its form. */
 const optional = <Schema extends z.ZodType>(schema: Schema) =>
@@ -37,6 +44,7 @@ export const UnsafeMetadata = z
 
 const Fields = z.object({
   email_address: optional(EmailAddress),
+  phone_number: optional(PhoneNumber),
   username: optional(z.string()),
   password: optional(z.string()),
   first_name: optional(z.string()),
@@ -44,24 +52,44 @@ const Fields = z.object({
   unsafe_metadata: optional(UnsafeMetadata),
   ticket: optional(z.string()),
 });
-const Code = z.object({ code: z.string() });
+const Start = z.object({
+  strategy: z.string().optional(),
+  redirect_url: z.string().optional(),
+  transfer: z.stringbool().optional(),
+});
+const Prepare = z.object({ strategy: z.enum(['email_code', 'phone_code']).default('email_code') });
+const Code = Prepare.extend({ code: z.string() });
 
 /**
- * Returns the routes that sign users up with an e-mail address and a password. If the instance verifies addresses, a user
- * proves the address with a mailed code or with the ticket (the secret string) of an invitation.
+ * Returns the routes that sign users up with an address or a phone number and a password, or with a social provider. A user proves
+ * the identifier with a code, with the ticket (the secret string) of an invitation or by the provider.
  */
 export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { clients, signUps } = instance.store;
   const routes: Routes<BrowserRequest, SignUp> = {
-    'POST /v1/client/sign_ups': ({ body, browser }) => {
+    'POST /v1/client/sign_ups': (request) => {
+      const { body, browser } = request;
+      const input = parse(Start, body);
       const client = browser.establish();
       requireSignedOut(instance, client);
       const abandonAt = instance.clock.now() + ATTEMPT_LIFE;
-      const begun = SignUp.parse({ id: newId('sua'), clientId: client.id, abandonAt });
-      const signUp = enter(instance, begun, body);
+      const begun = enter(instance, SignUp.parse({ id: newId('sua'), clientId: client.id, abandonAt }), body);
+      const { external, verification } = instance.store.signIns.get(client.signInId ?? '') ?? {};
+      const externalVerification = input.transfer
+        ? requireTransfer(verification)
+        : input.strategy?.startsWith('oauth_')
+          ? socialVerification(instance, begun.id, {
+              provider: requireProvider(instance, input.strategy),
+              origin: request.url.origin,
+              returnUrl: requireOwnPage(instance, request, input.redirect_url ?? '').href,
+            })
+          : null;
+      const signUp = signUps.put({ ...begun, externalVerification });
       if (client.signUpId !== null) signUps.delete(client.signUpId);
       clients.put({ ...client, signUpId: signUp.id });
-      return completeIfReady(instance, signUp);
+      return input.transfer
+        ? enterSignUp(instance, signUp, requireTransfer(external))
+        : completeIfReady(instance, signUp);
     },
     'PATCH /v1/client/sign_ups/:id': (request) => {
       const signUp = enter(instance, openSignUp(instance, request), request.body);
@@ -70,36 +98,47 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
     'GET /v1/client/sign_ups/:id': (request) => requireOwnAttempt(instance, signUps, request),
     'POST /v1/client/sign_ups/:id/prepare_verification': (request) => {
       const signUp = openSignUp(instance, request);
-      if (signUp.email === null) {
-        throw new ApiError(422, 'form_param_missing', 'email_address must be included.', 'email_address');
+      const { strategy } = parse(Prepare, request.body);
+      const [parameter, to] =
+        strategy === 'phone_code' ? ['phone_number', signUp.phone] : ['email_address', signUp.email];
+      if (to === null) {
+        throw new ApiError(422, 'form_param_missing', `${parameter} must be included.`, parameter);
       }
-      const verification = mailCode(instance, signUp.email, 'sign-up', 'email_code');
-      return signUps.put({ ...signUp, verification });
+      return signUps.put(verified(signUp, strategy, mailCode(instance, to, 'sign-up', strategy)));
     },
     'POST /v1/client/sign_ups/:id/attempt_verification': (request) => {
       const signUp = openSignUp(instance, request);
-      const { code } = parse(Code, request.body);
-      const verification = checkCode(instance, signUp.verification, code, (failed) =>
-        signUps.put({ ...signUp, verification: failed }),
+      const { code, strategy } = parse(Code, request.body);
+      const sent = strategy === 'phone_code' ? signUp.phoneVerification : signUp.verification;
+      const verification = checkCode(instance, sent, code, (failed) =>
+        signUps.put(verified(signUp, strategy, failed)),
       );
-      return completeIfReady(instance, signUps.put({ ...signUp, verification }));
+      return completeIfReady(instance, signUps.put(verified(signUp, strategy, verification)));
     },
   };
   return wrapHandlers(routes, (handler) => (request) => signUpResource(handler(request), instance));
 }
 
+/** Returns a sign-up with another verification of its address or of its phone number. */
+const verified = (signUp: SignUp, strategy: string, verification: Verification): SignUp => ({
+  ...signUp,
+  [strategy === 'phone_code' ? 'phoneVerification' : 'verification']: verification,
+});
+
 /**
- * Saves fields in a sign-up. A new address discards the proof of the previous address. The ticket of an invitation sets the
- * address and proves it. Throws Clerk's error for an invalid field or ticket.
+ * Saves fields in a sign-up. A new address or phone number discards the proof of the previous one. The ticket of an invitation sets
+ * the address and proves it. Throws Clerk's error for an invalid field or ticket.
  */
 function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string, unknown>>): SignUp {
-  requireSettings(instance, body);
+  requireSetting(instance, body, 'username', 'phone_number');
   const fields = parse(Fields, body);
   const invitation =
     fields.ticket === undefined ? undefined : requireTicket(instance, 'invitation', fields.ticket);
   const email = invitation?.email ?? fields.email_address ?? signUp.email;
+  const phone = fields.phone_number ?? signUp.phone;
   const isUnchanged = email === signUp.email;
   if (email !== null) requireFree(instance, email, 'email_address');
+  if (phone !== null) requireFree(instance, phone, 'phone_number');
   if (fields.username !== undefined) {
     requireUsername(fields.username);
     requireFree(instance, fields.username, 'username');
@@ -107,29 +146,63 @@ function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string,
   return instance.store.signUps.put({
     ...signUp,
     email,
+    phone,
     username: fields.username ?? signUp.username,
     password: fields.password === undefined ? signUp.password : acceptPassword(fields.password, 'password'),
     firstName: fields.first_name ?? signUp.firstName,
     lastName: fields.last_name ?? signUp.lastName,
     unsafeMetadata: fields.unsafe_metadata ?? signUp.unsafeMetadata,
     verification: invitation ? verifiedByTicket(invitation) : isUnchanged ? signUp.verification : null,
+    phoneVerification: phone === signUp.phone ? signUp.phoneVerification : null,
     invitationId: invitation?.id ?? (isUnchanged ? signUp.invitationId : null),
   });
 }
 
 /**
- * Creates the user and a session if the sign-up has all required fields and the address is verified, unless the instance does
- * not verify addresses.
+ * Completes a sign-up with an account at a social provider, whose address needs no code. If a user has the account, the sign-up keeps
+ * it, so that a sign-in can take it over.
  */
+export function enterSignUp(instance: Instance, signUp: SignUp, account: SocialAccount): SignUp {
+  const { signUps } = instance.store;
+  const { error: _, ...before } = requireTransfer(signUp.externalVerification);
+  if (ownerOf(instance, account)) {
+    const message = 'The External Account already exists.';
+    const error = { code: 'external_account_exists', message, long_message: message };
+    return signUps.put({
+      ...signUp,
+      external: account,
+      externalVerification: { ...before, status: 'transferable', error },
+    });
+  }
+  const verification = { ...before, status: 'verified' } as const;
+  const entered = {
+    ...signUp,
+    email: account.email,
+    verification,
+    firstName: signUp.firstName ?? account.firstName,
+    lastName: signUp.lastName ?? account.lastName,
+    external: account,
+    externalVerification: verification,
+  };
+  return completeIfReady(instance, signUps.put(entered));
+}
+
+/** Creates the user and a session if the sign-up has all required fields and its identifiers are verified. */
 function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
-  const { email, username, password, firstName, lastName, unsafeMetadata, verification } = signUp;
-  const isVerified = !instance.settings.verifyEmailAtSignUp || verification?.status === 'verified';
-  if (email === null || missingFields(signUp).length > 0 || !isVerified) return signUp;
+  const { email, phone, username, password, firstName, lastName, unsafeMetadata, external } = signUp;
+  const { settings } = instance;
+  const isReady = missingFields(signUp, settings).length + unverifiedFields(signUp, settings).length === 0;
+  if (!isReady || signUp.externalVerification?.status === 'unverified') return signUp;
   const invitation = ticketsOf(instance, 'invitation').find(({ id }) => id === signUp.invitationId);
   if (invitation) closeTicket(instance, invitation, 'accepted');
   const publicMetadata = invitation?.publicMetadata ?? {};
   const profile = { username, password, firstName, lastName, unsafeMetadata, publicMetadata };
-  const user = createUser(instance, { emails: [email], ...profile });
+  const user = createUser(instance, {
+    emails: email === null ? [] : [email],
+    phones: phone === null ? [] : [phone],
+    externalAccounts: external ? [{ id: newId('eac'), ...external }] : [],
+    ...profile,
+  });
   const session = createSession(instance, user, signUp.clientId);
   return instance.store.signUps.put({
     ...signUp,

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { ApiError, notFound, requireFound } from './api-error';
 import { type Client, type Session, type SignInToken, User } from './data';
 import { userByIdentifier } from './identifiers';
@@ -8,9 +7,6 @@ import { membershipsOf, removeMember } from './organizations';
 import { hashPassword } from './passwords';
 import { deletedUserResource, sessionEventResource, userResource } from './resources';
 import { DAY_SECONDS } from './tokens';
-
-/** An e-mail address in lower case, without surrounding white space. */
-export const EmailAddress = z.string().trim().toLowerCase().pipe(z.email());
 
 const SESSION_SECONDS = 7 * DAY_SECONDS;
 

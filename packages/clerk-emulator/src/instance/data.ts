@@ -9,20 +9,34 @@ const Time = z.number();
 const Dated = { id: z.string(), createdAt: Time, updatedAt: Time };
 export type Dated = Readonly<{ id: string; createdAt: number; updatedAt: number }>;
 
-/** A verification of the user by a mailed code, the password, or a ticket (a secret in a link). */
+/** A verification of the user by a code, the password, a ticket (a secret in a link), or a social provider. */
 const Verification = z.object({
-  strategy: z.enum(['email_code', 'reset_password_email_code', 'password', 'ticket']),
-  status: z.enum(['unverified', 'verified']),
+  strategy: z.string(),
+  status: z.enum(['unverified', 'verified', 'transferable']),
   code: z.string().nullable(),
   attempts: z.number(),
   expireAt: Time,
+  /** The page of a social provider, and the page of the application to which it returns. */
+  social: z.object({ page: z.string(), returnUrl: z.string() }).optional(),
+  error: z.looseObject({ code: z.string() }).optional(),
 });
+
+/** An account of a user at a social provider. An account that the user is connecting has a verification. */
+const ExternalAccount = z.object({
+  id: z.string(),
+  provider: z.string(),
+  email: z.string(),
+  firstName: z.string().nullable(),
+  lastName: z.string().nullable(),
+  verification: Verification.optional(),
+});
+const SocialAccount = ExternalAccount.omit({ id: true, verification: true }).nullable().default(null);
 
 /** An e-mail address, a phone number or the address of a wallet. It identifies one user. */
 const Identifier = z.object({ id: z.string(), value: z.string() });
 
-/** An address that the user added has a verification. An address without one is verified. */
-const EmailIdentifier = Identifier.extend({ verification: Verification.optional() });
+/** An identifier that the user added has a verification. An identifier without one is verified. */
+const CodeIdentifier = Identifier.extend({ verification: Verification.optional() });
 
 /** Fields of a user with Clerk's names. A request sets them, and responses contain them. Null is the default. */
 export const UserSettings = z.object({
@@ -47,8 +61,8 @@ export const UserSettings = z.object({
 export const User = z.object({
   ...Dated,
   email: z.string().nullable().default(null),
-  emails: z.array(EmailIdentifier),
-  phones: z.array(Identifier),
+  emails: z.array(CodeIdentifier),
+  phones: z.array(CodeIdentifier),
   wallets: z.array(Identifier),
   username: z.string().nullable().default(null),
   firstName: z.string().nullable().default(null),
@@ -66,6 +80,7 @@ export const User = z.object({
   settings: UserSettings.default(UserSettings.parse({})),
   /** Address of the picture. Users without one get their initials. */
   imageUrl: z.string().nullable().default(null),
+  externalAccounts: z.array(ExternalAccount).default([]),
   /**
    * Milliseconds since 1970, with microseconds after the decimal point. The API filters and sorts by this exact time, but
    * returns whole milliseconds.
@@ -112,6 +127,8 @@ export const SignIn = z.object({
   identifier: z.string().nullable().default(null),
   userId: z.string().nullable().default(null),
   verification: Verification.nullable().default(null),
+  /** The account that a social provider has reported, and that no user has. */
+  external: SocialAccount,
   createdSessionId: z.string().nullable().default(null),
   abandonAt: Time,
 });
@@ -128,6 +145,10 @@ export const SignUp = z.object({
   lastName: z.string().nullable().default(null),
   unsafeMetadata: Metadata.default({}),
   verification: Verification.nullable().default(null),
+  phone: z.string().nullable().default(null),
+  phoneVerification: Verification.nullable().default(null),
+  external: SocialAccount,
+  externalVerification: Verification.nullable().default(null),
   /** The invitation that the sign-up accepts. */
   invitationId: z.string().nullable().default(null),
   createdUserId: z.string().nullable().default(null),
@@ -242,12 +263,12 @@ const Image = z.object({ id: z.string(), type: z.string(), base64: z.string() })
 
 const TokenTemplateRow = z.object({ ...Dated, ...TokenTemplate.shape });
 
-/** A mail that Clerk would have sent. The emulator only stores it. */
+/** A mail or text message that Clerk would have sent. The emulator only stores it. */
 const Mail = z.object({
   id: z.string(),
   to: z.string(),
   code: z.string(),
-  purpose: z.enum(['sign-up', 'sign-in', 'password reset', 'new address', 'reverification']),
+  purpose: z.string(),
   sentAt: Time,
 });
 
@@ -331,6 +352,7 @@ export type Membership = Readonly<z.infer<typeof Membership>>;
 export type OrganizationInvitation = Readonly<z.infer<typeof OrganizationInvitation>>;
 export type OAuthClient = Readonly<z.infer<typeof OAuthClient>>;
 export type OAuthGrant = Readonly<z.infer<typeof OAuthGrant>>;
+export type ExternalAccount = Readonly<z.infer<typeof ExternalAccount>>;
 export type TokenTemplateRow = Readonly<z.infer<typeof TokenTemplateRow>>;
 export type Verification = Readonly<z.infer<typeof Verification>>;
 export type Mail = Readonly<z.infer<typeof Mail>>;

@@ -1,5 +1,6 @@
 import { ApiError } from './api-error';
 import type { User } from './data';
+import { PhoneNumber } from './identifier-kinds';
 import type { Instance } from './instance';
 
 type Identifier = User['emails'][number];
@@ -21,13 +22,14 @@ export function withPrimary(identifiers: readonly Identifier[], id: string, para
   throw new ApiError(422, 'form_param_format_invalid', message, parameter);
 }
 
-/** Finds a user by verified e-mail address, phone number or user name. Ignores case and surrounding white space. */
+/** Finds a user by verified e-mail address, verified phone number or user name. Ignores case and surrounding white space. */
 export function userByIdentifier(instance: Instance, identifier: string): User | undefined {
   const value = identifier.trim().toLowerCase();
+  const number = PhoneNumber.safeParse(identifier).data;
   return instance.store.users.find(
     ({ emails, phones, username }) =>
       emails.some((email) => email.value === value && isVerified(email)) ||
-      phones.some((phone) => phone.value === value) ||
+      phones.some((phone) => phone.value === number && isVerified(phone)) ||
       username?.toLowerCase() === value,
   );
 }

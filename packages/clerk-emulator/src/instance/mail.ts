@@ -1,6 +1,8 @@
 import { randomInt } from 'node:crypto';
+import { z } from 'zod';
 import { ApiError } from './api-error';
 import type { Mail, User, Verification } from './data';
+import { CodeStrategy, KINDS, kindOf } from './identifier-kinds';
 import { isVerified } from './identifiers';
 import { newId } from './ids';
 import type { Instance } from './instance';
@@ -9,29 +11,38 @@ const CODE_LIFE = 10 * 60 * 1000;
 const MAX_ATTEMPTS = 5;
 const MAX_MAILS = 200;
 
-/** Code for test addresses such as `a+clerk_test@b.c`, as in Clerk's development instances. */
+/** Code for test addresses such as `a+clerk_test@b.c` and for test numbers, as in Clerk's development instances. */
 const TEST_CODE = '424242';
+const TEST_RECIPIENT = /\+clerk_test@|^\+1\d{3}55501\d\d$/;
 
-/** A verification by a code that was not mailed yet. */
-export const UNSENT: Verification = {
-  strategy: 'email_code',
+/** Returns a verification by a code that was not sent yet. */
+export const unsent = (strategy: CodeStrategy): Verification => ({
+  strategy,
   status: 'unverified',
   code: null,
   attempts: 0,
   expireAt: 0,
-};
+});
 
-/** Mails a code to an address of a user, by default the primary one. Throws a 422 if it is not a verified address of the user. */
+/** A request to send a code, to the identifier with an id or else to the primary one. */
+export const CodeRequest = z.object({
+  strategy: CodeStrategy,
+  email_address_id: z.string().optional(),
+  phone_number_id: z.string().optional(),
+});
+
+/** Sends a code to an identifier of a user. Throws a 422 if it is not a verified identifier of the user. */
 export function mailCodeToUser(
   instance: Instance,
   user: User,
-  addressId: string | undefined,
   purpose: Mail['purpose'],
-  strategy: Verification['strategy'],
+  request: z.output<typeof CodeRequest>,
 ): Verification {
-  const email = user.emails.find((each) => isVerified(each) && each.id === (addressId ?? each.id));
-  if (email === undefined) throw strategyInvalid();
-  return mailCode(instance, email.value, purpose, strategy);
+  const kind = kindOf(request.strategy);
+  const wanted = request[`${kind}_id`];
+  const found = user[KINDS[kind].list].find((each) => isVerified(each) && each.id === (wanted ?? each.id));
+  if (found === undefined) throw strategyInvalid();
+  return mailCode(instance, found.value, purpose, request.strategy);
 }
 
 /** Returns Clerk's error for a verification that the user cannot do. */
@@ -45,12 +56,12 @@ export function mailCode(
   instance: Instance,
   to: string,
   purpose: Mail['purpose'],
-  strategy: Verification['strategy'],
+  strategy: CodeStrategy,
 ): Verification {
   const { mails } = instance.store;
   const now = instance.clock.now();
-  const isTestAddress = instance.publishableKey.development && to.includes('+clerk_test@');
-  const code = isTestAddress ? TEST_CODE : String(randomInt(1_000_000)).padStart(6, '0');
+  const isTest = instance.publishableKey.development && TEST_RECIPIENT.test(to);
+  const code = isTest ? TEST_CODE : String(randomInt(1_000_000)).padStart(6, '0');
   mails.put({ id: newId('ema'), to, code, purpose, sentAt: now });
   const [oldest] = mails.all();
   if (oldest && mails.size() > MAX_MAILS) mails.delete(oldest.id);

@@ -1,6 +1,7 @@
 import type {
   Client,
   Dated,
+  ExternalAccount,
   Invitation,
   OrganizationInvitation,
   Session,
@@ -11,20 +12,21 @@ import type {
   User,
   Verification,
 } from './data';
+import { KIND_NAMES, KINDS, type Kind } from './identifier-kinds';
 import { isVerified } from './identifiers';
 import { imageUrl } from './images';
 import type { Instance } from './instance';
+import type { Settings } from './settings';
 import { factorAge } from './tokens';
 
 /** A JSON object in Clerk's format. */
 export type Resource = Record<string, unknown>;
 
-const VERIFICATION_OBJECTS = {
-  email_code: 'verification_otp',
-  reset_password_email_code: 'verification_otp',
-  password: 'verification_password',
-  ticket: 'verification_ticket',
-} as const;
+/** Returns the object of a verification by a strategy. */
+function verificationObject(strategy: string): string {
+  if (strategy === 'password' || strategy === 'ticket') return `verification_${strategy}`;
+  return strategy.startsWith('oauth_') ? 'verification_oauth' : 'verification_otp';
+}
 
 /** The fields that most resources share. */
 export const datedResource = ({ id, createdAt, updatedAt }: Dated): Resource => ({
@@ -54,21 +56,13 @@ export function publicUserResource(user: User, memberships: readonly Resource[] 
     primary_email_address_id: emails[0]?.id ?? null,
     primary_phone_number_id: phones[0]?.id ?? null,
     primary_web3_wallet_id: wallets[0]?.id ?? null,
-    email_addresses: emailAddressResources(user),
-    phone_numbers: phones.map(({ id, value }) => ({
-      ...identifierResource(user, id, 'phone_number', 'phone_code'),
-      phone_number: value,
-      reserved_for_second_factor: false,
-      default_second_factor: false,
-      backup_codes: null,
-      reserved: false,
-      linked_to: [],
-    })),
+    email_addresses: identifierResources(user, 'email_address'),
+    phone_numbers: identifierResources(user, 'phone_number'),
+    external_accounts: user.externalAccounts.map((account) => externalAccountResource(user, account)),
     web3_wallets: wallets.map(({ id, value }) => ({
       ...identifierResource(user, id, 'web3_wallet', 'admin'),
       web3_wallet: value,
     })),
-    external_accounts: [],
     enterprise_accounts: [],
     saml_accounts: [],
     passkeys: [],
@@ -95,16 +89,41 @@ export function publicUserResource(user: User, memberships: readonly Resource[] 
   };
 }
 
-/** The e-mail addresses of a user, the primary address first. */
-export function emailAddressResources(user: User): Resource[] {
-  return user.emails.map(({ id, value, verification }) => ({
-    ...identifierResource(user, id, 'email_address', 'email_code'),
+/** The e-mail addresses or the phone numbers of a user, the primary one first. */
+export function identifierResources(user: User, kind: Kind): Resource[] {
+  const { list, strategy } = KINDS[kind];
+  const own =
+    kind === 'phone_number'
+      ? { reserved_for_second_factor: false, default_second_factor: false, backup_codes: null }
+      : { matches_sso_connection: false };
+  return user[list].map(({ id, value, verification }) => ({
+    ...identifierResource(user, id, kind, strategy),
     ...(verification && { verification: verificationResource(verification) }),
-    email_address: value,
+    [kind]: value,
     reserved: false,
     linked_to: [],
-    matches_sso_connection: false,
+    ...own,
   }));
+}
+
+/** An account of a user at a social provider. */
+export function externalAccountResource(user: User, account: ExternalAccount): Resource {
+  const strategy = `oauth_${account.provider}`;
+  return {
+    ...identifierResource(user, account.id, 'external_account', strategy),
+    ...(account.verification && { verification: verificationResource(account.verification) }),
+    provider: strategy,
+    identification_id: account.id,
+    provider_user_id: account.email,
+    email_address: account.email,
+    first_name: account.firstName,
+    last_name: account.lastName,
+    approved_scopes: 'email profile',
+    image_url: '',
+    username: null,
+    public_metadata: {},
+    label: null,
+  };
 }
 
 /** The fields that all identifiers of a user share, with the verification of an identifier that is verified. */
@@ -114,7 +133,7 @@ function identifierResource(user: User, id: string, object: string, strategy: st
     id,
     object,
     verification: {
-      object: strategy === 'admin' ? 'verification_admin' : 'verification_otp',
+      object: strategy === 'admin' ? 'verification_admin' : verificationObject(strategy),
       status: 'verified',
       strategy,
       attempts: 1,
@@ -281,7 +300,7 @@ export function signInResource(
     id: signIn.id,
     status: signIn.status,
     identifier: signIn.identifier,
-    supported_identifiers: ['email_address', ...(settings.usernames ? ['username'] : [])],
+    supported_identifiers: identificationStrategies(settings),
     supported_first_factors: user && signIn.status !== 'complete' ? firstFactors(user, true) : null,
     supported_second_factors: null,
     first_factor_verification: verificationResource(signIn.verification),
@@ -293,23 +312,35 @@ export function signInResource(
   };
 }
 
+/** Returns the identifiers with which users sign in. */
+export const identificationStrategies = ({ usernames, phoneNumbers }: Settings): string[] => [
+  'email_address',
+  ...(phoneNumbers ? ['phone_number'] : []),
+  ...(usernames ? ['username'] : []),
+];
+
 /** An attempt to sign up. An unverified address is in `unverified_fields` only if the instance verifies addresses. */
-export function signUpResource(signUp: SignUp, { settings }: Pick<Instance, 'settings'>): Resource {
-  const { email, verification } = signUp;
-  const isUnverified = email !== null && verification?.status !== 'verified' && settings.verifyEmailAtSignUp;
+export function signUpResource(signUp: SignUp, instance: Pick<Instance, 'settings'>): Resource {
+  const { email, phone, verification, phoneVerification } = signUp;
+  const { settings } = instance;
+  const isOptional = settings.phoneNumbers;
   return {
     object: 'sign_up_attempt',
     id: signUp.id,
     status: signUp.status,
-    required_fields: ['email_address', 'password'],
-    optional_fields: [...(settings.usernames ? ['username'] : []), 'first_name', 'last_name'],
-    missing_fields: missingFields(signUp),
-    unverified_fields: isUnverified ? ['email_address'] : [],
+    required_fields: [...(isOptional ? [] : ['email_address']), 'password'],
+    optional_fields: [
+      ...identificationStrategies(settings).filter((name) => isOptional || name !== 'email_address'),
+      'first_name',
+      'last_name',
+    ],
+    missing_fields: missingFields(signUp, settings),
+    unverified_fields: unverifiedFields(signUp, settings),
     username: signUp.username,
     first_name: signUp.firstName,
     last_name: signUp.lastName,
     email_address: email,
-    phone_number: null,
+    phone_number: phone,
     web3_wallet: null,
     has_password: signUp.password !== null,
     password_enabled: signUp.password !== null,
@@ -323,19 +354,30 @@ export function signUpResource(signUp: SignUp, { settings }: Pick<Instance, 'set
     legal_accepted_at: null,
     protect_check: null,
     verifications: {
-      email_address: emailVerificationResource(verification),
-      phone_number: null,
+      email_address: codeVerificationResource(verification, 'email_code'),
+      phone_number: codeVerificationResource(phoneVerification, 'phone_code'),
       web3_wallet: null,
-      external_account: null,
+      external_account: verificationResource(signUp.externalVerification),
     },
   };
 }
 
-/** Returns the required fields that a sign-up lacks. */
-export function missingFields(signUp: SignUp): string[] {
+/** Returns the required fields that a sign-up lacks. A user of a social provider needs no password. */
+export function missingFields({ email, phone, password, external }: SignUp, settings: Settings): string[] {
+  const hasIdentifier = email !== null || (settings.phoneNumbers && phone !== null);
   return [
-    ...(signUp.email === null ? ['email_address'] : []),
-    ...(signUp.password === null ? ['password'] : []),
+    ...(hasIdentifier ? [] : ['email_address']),
+    ...(password === null && external === null ? ['password'] : []),
+  ];
+}
+
+/** Returns the identifiers of a sign-up that the user has to verify. */
+export function unverifiedFields(signUp: SignUp, { verifyEmailAtSignUp }: Settings): string[] {
+  const { email, phone, verification, phoneVerification } = signUp;
+  const isOpen = (each: Verification | null) => each?.status !== 'verified';
+  return [
+    ...(email !== null && isOpen(verification) && verifyEmailAtSignUp ? ['email_address'] : []),
+    ...(phone !== null && isOpen(phoneVerification) ? ['phone_number'] : []),
   ];
 }
 
@@ -361,20 +403,21 @@ export function publicUserData(user: User): Resource {
   return { ...userData(user), identifier, user_id: user.id };
 }
 
-/** Returns the strategies by which a user can be verified: the password, and a code to each verified address. */
+/** Returns the strategies by which a user can be verified: the password, a code to each verified identifier, and accounts. */
 export function firstFactors(user: User, canReset = false): Resource[] {
-  const byMail = (strategy: string) =>
-    user.emails.filter(isVerified).map(({ id, value }, index) => ({
+  const byCode = (kind: Kind, strategy: string) =>
+    user[KINDS[kind].list].filter(isVerified).map(({ id, value }, index) => ({
       strategy,
-      email_address_id: id,
+      [`${kind}_id`]: id,
       safe_identifier: value,
       primary: index === 0,
     }));
   const hasPassword = user.password !== null;
   return [
     ...(hasPassword ? [{ strategy: 'password' }] : []),
-    ...byMail('email_code'),
-    ...(hasPassword && canReset ? byMail('reset_password_email_code') : []),
+    ...KIND_NAMES.flatMap((kind) => byCode(kind, KINDS[kind].strategy)),
+    ...user.externalAccounts.map(({ provider }) => ({ strategy: `oauth_${provider}` })),
+    ...(hasPassword && canReset ? KIND_NAMES.flatMap((kind) => byCode(kind, KINDS[kind].reset)) : []),
   ];
 }
 
@@ -382,20 +425,22 @@ export function firstFactors(user: User, canReset = false): Resource[] {
 export function verificationResource(verification: Verification | null): Resource | null {
   if (verification === null) return null;
   return {
-    object: VERIFICATION_OBJECTS[verification.strategy],
+    object: verificationObject(verification.strategy),
     status: verification.status,
     strategy: verification.strategy,
     attempts: verification.attempts,
     expire_at: verification.expireAt,
+    external_verification_redirect_url: verification.social?.page ?? null,
+    error: verification.error ?? null,
   };
 }
 
 /** Returns null until a code is requested. The sign-up component of the SDK requests a code when it reads null. */
-function emailVerificationResource(verification: Verification | null): Resource | null {
+function codeVerificationResource(verification: Verification | null, strategy: string): Resource | null {
   if (verification === null) return null;
   return {
     ...verificationResource(verification),
     next_action: verification.status === 'verified' ? '' : 'needs_attempt',
-    supported_strategies: ['email_code'],
+    supported_strategies: [strategy],
   };
 }

@@ -44,6 +44,13 @@ export const Settings = z.object({
   multiSession: z.boolean().default(false),
   /** Whether users can choose a user name, in addition to their e-mail address. Default: false. */
   usernames: z.boolean().default(false),
+  /** Whether users can have phone numbers and sign in with them. The code for +1 (xxx) 555-01xx is 424242. Default: false. */
+  phoneNumbers: z.boolean().default(false),
+  /** Social providers, such as `google` or `custom_acme`. A page of the emulator plays the provider. Default: none. */
+  socialProviders: z
+    .array(z.string().regex(/^[a-z_]+$/))
+    .readonly()
+    .default([]),
   /** Whether a user must be verified again for a sensitive change more than ten minutes after the last time. Default: false. */
   reverification: z.boolean().default(false),
   /** Whether a user must enter a mailed code to complete a sign-up. Default: true. */

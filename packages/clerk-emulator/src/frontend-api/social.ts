@@ -1,0 +1,124 @@
+import { Hono } from 'hono';
+import { html } from 'hono/html';
+import { z } from 'zod';
+import { parse } from '../http';
+import { requireUser, updateUser } from '../instance/accounts';
+import { notFound } from '../instance/api-error';
+import type { Verification } from '../instance/data';
+import { EmailAddress } from '../instance/identifier-kinds';
+import type { Instance } from '../instance/instance';
+import type { SocialAccount } from '../instance/social';
+import { enterSignIn } from './sign-in';
+import { enterSignUp } from './sign-up';
+
+const Choice = z.object({
+  email: EmailAddress,
+  first_name: z.string().default(''),
+  last_name: z.string().default(''),
+});
+
+/** An attempt that waits for a social provider. `finish` stores the account, or the error of a denial. */
+interface Attempt {
+  readonly verification: Verification;
+  readonly finish: (account: SocialAccount | undefined) => void;
+}
+
+/** Serves the page that plays a social provider. The attempt in the query is a secret, so a page of another site cannot use it. */
+export function socialProvider(instance: Instance): Hono {
+  return new Hono()
+    .get('/social/:provider', ({ req, html: respond, header }) => {
+      const provider = req.param('provider');
+      requireAttempt(instance, req.query('attempt'), provider);
+      header('content-security-policy', "frame-ancestors 'none'");
+      return respond(page(instance, provider));
+    })
+    .post('/social/:provider', async ({ req, redirect }) => {
+      const provider = req.param('provider');
+      const { verification, finish } = requireAttempt(instance, req.query('attempt'), provider);
+      const form = await req.parseBody();
+      const account = 'deny' in form ? undefined : parse(Choice, form);
+      finish(
+        account && {
+          provider,
+          email: account.email,
+          firstName: account.first_name || null,
+          lastName: account.last_name || null,
+        },
+      );
+      return redirect(verification.social?.returnUrl ?? '/', 303);
+    });
+}
+
+const DENIED = {
+  code: 'oauth_access_denied',
+  message: 'Access denied',
+  long_message: 'You did not grant access to your account.',
+};
+
+/** Returns a sign-in, a sign-up or an external account that waits for a provider. Throws a 404 if there is none. */
+function requireAttempt(instance: Instance, id = '', provider = ''): Attempt {
+  const { signIns, signUps, users } = instance.store;
+  const isOpen = (verification: Verification | null | undefined): verification is Verification =>
+    verification?.strategy === `oauth_${provider}` &&
+    verification.status === 'unverified' &&
+    verification.expireAt > instance.clock.now();
+  const signIn = signIns.get(id);
+  if (signIn && isOpen(signIn.verification)) {
+    const { verification } = signIn;
+    const deny = () => signIns.put({ ...signIn, verification: { ...verification, error: DENIED } });
+    return { verification, finish: (account) => (account ? enterSignIn(instance, signIn, account) : deny()) };
+  }
+  const signUp = signUps.get(id);
+  if (signUp && isOpen(signUp.externalVerification)) {
+    const verification = signUp.externalVerification;
+    const deny = () => signUps.put({ ...signUp, externalVerification: { ...verification, error: DENIED } });
+    return { verification, finish: (account) => (account ? enterSignUp(instance, signUp, account) : deny()) };
+  }
+  const user = users.find(({ externalAccounts }) => externalAccounts.some((each) => each.id === id));
+  const open = user?.externalAccounts.find((each) => each.id === id);
+  if (user === undefined || open === undefined || !isOpen(open.verification)) throw notFound('The attempt');
+  const { verification } = open;
+  return {
+    verification,
+    finish: (account) => {
+      const others = requireUser(instance, user.id).externalAccounts.filter((each) => each.id !== id);
+      const connected = account
+        ? { id, ...account }
+        : { ...open, verification: { ...verification, error: DENIED } };
+      updateUser(instance, user, { externalAccounts: [...others, connected] });
+    },
+  };
+}
+
+function page({ store }: Instance, provider: string) {
+  const known = store.users
+    .all()
+    .flatMap(({ externalAccounts }) => externalAccounts)
+    .filter((account) => account.provider === provider && account.verification === undefined);
+  return html`<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <title>${provider}</title>
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <link rel="icon" href="data:," />
+    <style>
+      body { max-width: 24rem; margin: 10vh auto; padding: 0 1rem; font: 1rem system-ui; }
+      form { display: grid; gap: 0.75rem; margin: 1rem 0; }
+      input, button { padding: 0.5rem; font: inherit; }
+    </style>
+  </head>
+  <body>
+    <h1>Sign in with ${provider}</h1>
+    <p>The emulator plays this provider. Choose any account.</p>
+    <form method="post">${known.map(({ email }) => html`<button name="email" value="${email}">${email}</button>`)}</form>
+    <form method="post">
+      <input name="email" type="email" required placeholder="E-mail" aria-label="E-mail" />
+      <input name="first_name" placeholder="First name" aria-label="First name" />
+      <input name="last_name" placeholder="Last name" aria-label="Last name" />
+      <button>Continue</button>
+    </form>
+    <form method="post"><button name="deny" value="1">Deny</button></form>
+  </body>
+</html>`;
+}
