@@ -1,6 +1,8 @@
+import type { LookupFunction } from 'node:net';
 import { verifyToken } from '@clerk/backend';
 import * as mcp from '@modelcontextprotocol/client';
 import { expect, test } from 'vitest';
+import { downloadJson, isPublicAddress } from '../src/frontend-api/oauth-documents';
 import { manualClock } from '../src/testing/manual-clock';
 import { PASSWORD, startBrowser, submit } from './helpers/browser';
 import { developmentBrowser } from './helpers/development-browser';
@@ -174,30 +176,93 @@ test('A confidential client needs a state instead of PKCE, and can send its secr
 
 test('A metadata document of the client takes the place of a registration, unless it is invalid or on a private address', async () => {
   let document: unknown;
-  const client = stopAfterAll(await startHttpServer(() => Response.json(document)));
+  let type = 'application/json';
+  const client = stopAfterAll(
+    await startHttpServer(() => Response.json(document, { headers: { 'content-type': type } })),
+  );
   const id = `${client.url}/client.json`;
-  const valid = { client_id: id, redirect_uris: [redirect_uri], scope };
+  // The document cannot extend the scopes of the instance.
+  const valid = {
+    client_id: id,
+    client_name: 'Agent',
+    redirect_uris: [redirect_uri],
+    scope: 'private_metadata',
+  };
   const problem = async (content: unknown, client_id = id): Promise<string> => {
     document = content;
     const query = new URLSearchParams({ ...authorization, client_id });
     return (await (await fetch(`${url}/oauth/authorize?${query}`, { redirect: 'manual' })).json())
       .error_description;
   };
+  expect(metadata).not.toHaveProperty('client_id_metadata_document_supported');
+  expect(await problem(valid)).toContain('clientMetadataDocuments is off');
+  emulator.configure({ clientMetadataDocuments: true });
+  expect(await mcp.discoverAuthorizationServerMetadata(url)).toHaveProperty(
+    'client_id_metadata_document_supported',
+    true,
+  );
   expect(await problem(valid)).toContain('address is not allowed');
-  expect(await problem(valid, id.replace(/^http:/, 'https:'))).toContain('address is private');
+  for (const host of ['localhost', '127.0.0.1', '[::1]'])
+    expect(await problem(valid, `https://${host}:1/client.json`)).toContain('address is private');
   oauth.loopbackClients = true;
   expect(await problem({ ...valid, client_id: `${id}?` })).toContain('client_id');
+  expect(await problem({ ...valid, client_name: undefined })).toContain('client_name');
   expect(await problem({ ...valid, client_secret: 'secret' })).toContain('client_secret');
   expect(await problem({ ...valid, redirect_uris: ['http://client.example/'] })).toContain('redirect_uris');
   expect(await problem({ ...valid, client_name: 'x'.repeat(6000) })).toContain('longer than 5 KB');
   for (const address of [client.url, `${client.url}/./client.json`, `${id}#x`])
     expect(await problem(valid, address)).toContain('address is not allowed');
+  type = 'text/html';
+  expect(await problem(valid)).toContain('content type');
+  type = 'application/json; charset=utf-8';
   document = valid;
   expect(await authorize({ client_id: id })).toMatch(/\/oauth-consent\?/);
   document = null;
   expect(await authorize({ client_id: id })).toMatch(/\/oauth-consent\?/);
+  const forbidden = { client_id: id, scope: 'private_metadata', prompt: 'none' };
+  expect(await authorize(forbidden)).toContain('error=invalid_scope');
   const code = await consent({}, url, id);
-  expect(await exchange(code, { client_id: id })).toHaveProperty('access_token');
+  expect(await exchange(code, { client_id: id })).toHaveProperty('refresh_token');
+});
+
+test('The name of a metadata document is resolved once, to the address of the connection, and a slow lookup ends with the timeout', async () => {
+  const server = stopAfterAll(await startHttpServer(({ headers }) => Response.json(headers.get('host'))));
+  const { port } = new URL(server.url);
+  const abort = new AbortController();
+  const address = new URL(`http://client.example:${port}/client.json`);
+  const resolved = ['127.0.0.1', '192.0.2.1'];
+  const download = (isAllowed = () => true, lookup: LookupFunction = answer) =>
+    downloadJson(address, { signal: abort.signal, isAllowed, lookup });
+  const answer: LookupFunction = (_name, _options, callback) =>
+    callback(null, [{ address: resolved.shift() ?? '', family: 4 }]);
+  expect(await download()).toBe(address.host);
+  expect(resolved).toEqual(['192.0.2.1']);
+  await expect(download(() => false)).rejects.toThrow('address is private');
+  await expect(download(undefined, () => abort.abort())).rejects.toThrow('aborted');
+});
+
+test('Every special-purpose address of the registries of IANA counts as private', () => {
+  const special = `0.0.0.1 10.0.0.1 100.64.0.1 127.0.0.1 169.254.169.254 172.31.0.1 192.0.0.8 192.0.2.1 192.31.196.1
+    192.52.193.1 192.88.99.1 192.168.0.1 192.175.48.1 198.19.0.1 198.51.100.1 203.0.113.1 224.0.0.1 240.0.0.1 255.255.255.255
+    :: ::1 ::7f00:1 ::ffff:8.8.8.8 ::ffff:0:808:808 64:ff9b::7f00:1 64:ff9b:1::7f00:1 100::1 100:0:0:1::1 2001::1 2001:1::1
+    2001:2::1 2001:3::1 2001:4:112::1 2001:10::1 2001:20::1 2001:30::1 2001:db8::1 2002:7f00:1::1 2620:4f:8000::1 3fff::1 4000::1
+    5f00::1 fc00::1 fdff::1 fe80::1 fec0::1 ff02::1`;
+  expect(special.split(/\s+/).filter(isPublicAddress)).toEqual([]);
+  const open = ['8.8.8.8', '100.128.0.1', '172.32.0.1', '2001:4860:4860::8888', '2606:4700::1', '3ffe::1'];
+  expect(open.filter(isPublicAddress)).toEqual(open);
+});
+
+test('A client that registers without scope may request the default scopes of the instance', async () => {
+  const request = async (scope: string) => {
+    const body = JSON.stringify({ redirect_uris: [redirect_uri], token_endpoint_auth_method: 'none' });
+    const init = { method: 'POST', body, headers: { 'content-type': 'application/json' } };
+    const { client_id } = await (await fetch(`${url}/oauth/register`, init)).json();
+    return authorize({ client_id, scope });
+  };
+  expect(await request('profile email')).toMatch(/\/oauth-consent\?/);
+  expect(await request(scope)).toBe('about:blank');
+  emulator.configure({ oauthDefaultScopes: ['profile', 'offline_access'] });
+  expect(await request(scope)).toMatch(/\/oauth-consent\?/);
 });
 
 test('A client can register only redirects with TLS, to this machine or to a native app', async () => {

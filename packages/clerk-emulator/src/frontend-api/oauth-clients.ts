@@ -1,16 +1,16 @@
-import { lookup } from 'node:dns/promises';
-import { BlockList } from 'node:net';
 import { z } from 'zod';
+import { messageOf } from '../errors';
 import { type ApiRequest, type ApiResponse, isJson, isLoopback, parse } from '../http';
 import { ApiError } from '../instance/api-error';
 import type { OAuthClient, User } from '../instance/data';
 import { newRow, randomText } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { userImage } from '../instance/resources';
+import { SCOPES } from '../instance/settings';
+import { downloadJson, isPublicAddress } from './oauth-documents';
 
-/** The scopes of Clerk, each with the claims that a client gets about the user. */
-export const SCOPES = new Map<string, (user: User) => object>([
-  ['openid', () => ({})],
+/** The claims about the user that a client gets for a scope. */
+export const CLAIMS = new Map<string, (user: User) => object>([
   [
     'profile',
     (user) => ({
@@ -27,7 +27,6 @@ export const SCOPES = new Map<string, (user: User) => object>([
     (user) => ({ public_metadata: user.publicMetadata, unsafe_metadata: user.unsafeMetadata }),
   ],
   ['private_metadata', (user) => ({ private_metadata: user.privateMetadata })],
-  ['offline_access', () => ({})],
 ]);
 
 /** An address of the client. Schemes other than http and https belong to native apps. */
@@ -48,8 +47,8 @@ const Registration = z.object({
   token_endpoint_auth_method: z
     .enum(['client_secret_basic', 'client_secret_post', 'none'])
     .catch('client_secret_basic'),
-  // At Clerk, a client may request only the scopes of its registration. These are the default ones.
-  scope: z.string().catch('profile email'),
+  // At Clerk, a client may request only the scopes of its registration, or the default ones of the instance.
+  scope: z.string().optional().catch(undefined),
 });
 
 /** Registers a client (RFC 7591, 3). Throws a 400 if a redirect URI is invalid. */
@@ -58,7 +57,9 @@ export function register(instance: Instance, { body, headers }: ApiRequest): Api
     throw new ApiError(400, 'invalid_client_metadata', 'The content type must be application/json.');
   const fields = parse(Registration, body);
   const secret = fields.token_endpoint_auth_method === 'none' ? null : randomText(32);
-  const client = putClient(instance, randomText(16), fields, secret);
+  const given = fields.scope?.split(' ').filter((each) => SCOPES.some((scope) => scope === each));
+  const scopes = given ?? instance.settings.oauthDefaultScopes;
+  const client = putClient(instance, randomText(16), { ...fields, scopes, secret });
   return {
     status: 201,
     body: {
@@ -75,46 +76,38 @@ export function register(instance: Instance, { body, headers }: ApiRequest): Api
   };
 }
 
-function putClient(
-  instance: Instance,
-  id: string,
-  { client_name: name = id, redirect_uris: redirectUris, scope }: z.output<typeof Registration>,
-  secret: string | null,
-): OAuthClient {
-  const scopes = scope.split(' ').filter((each) => SCOPES.has(each));
+interface ClientFields extends Pick<z.output<typeof Registration>, 'client_name' | 'redirect_uris'> {
+  readonly scopes: readonly string[];
+  readonly secret: string | null;
+}
+
+function putClient(instance: Instance, id: string, fields: ClientFields): OAuthClient {
+  const { client_name: name = id, redirect_uris: redirectUris, scopes, secret } = fields;
   return instance.store.oauthClients.put({
     ...newRow(instance, 'oa'),
     id,
     name,
     redirectUris,
-    scopes,
+    scopes: [...scopes],
     secret,
   });
 }
 
 const CACHE_MILLISECONDS = 5 * 60_000;
 const TIMEOUT_MILLISECONDS = 5000;
-const MAX_BYTES = 5 * 1024;
-
-/** Addresses that only this machine or its network has. */
-const PRIVATE = new BlockList();
-const PRIVATE_IPV4 =
-  '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.168.0.0/16 198.18.0.0/15 224.0.0.0/3';
-const PRIVATE_IPV6 = '::/96 64:ff9b::/96 fc00::/7 fe80::/10 ff00::/8';
-for (const subnet of `${PRIVATE_IPV4} ${PRIVATE_IPV6}`.split(' ')) {
-  const [address = '', bits] = subnet.split('/');
-  PRIVATE.addSubnet(address, Number(bits), subnet.includes(':') ? 'ipv6' : 'ipv4');
-}
 
 /**
  * Loads a client whose id is the address of its metadata document (draft-ietf-oauth-client-id-metadata-document), unless it was
- * loaded in the last five minutes. Throws a 400 if the address or the document is not valid.
+ * loaded in the last five minutes. The scopes of its document do not count. Throws a 400 if the instance supports no metadata
+ * documents, or if the address or the document is not valid.
  */
 export async function loadClient(instance: Instance, id: string): Promise<void> {
-  const { store, clock, oauth } = instance;
+  const { store, clock, oauth, settings } = instance;
   const known = store.oauthClients.get(id);
   if (!URL.canParse(id) || (known && known.updatedAt + CACHE_MILLISECONDS > clock.now())) return;
+  const signal = AbortSignal.timeout(TIMEOUT_MILLISECONDS);
   try {
+    if (!settings.clientMetadataDocuments) throw new Error('the setting clientMetadataDocuments is off');
     const url = new URL(id);
     const isLocal = oauth.loopbackClients && isLoopback(id);
     // `href` differs for an address with dot segments, a default port or an empty user name.
@@ -122,29 +115,16 @@ export async function loadClient(instance: Instance, id: string): Promise<void> 
     if (!isPlain || (url.protocol !== 'https:' && !isLocal)) throw new Error('its address is not allowed');
     const Document = Registration.extend({
       client_id: z.literal(id),
+      client_name: z.string().min(1).max(256),
       client_secret: z.never().optional(),
       token_endpoint_auth_method: z.literal('none').default('none'),
     });
-    putClient(instance, id, parse(Document, JSON.parse(await download(url, isLocal))), null);
+    const isAllowed = (address: string) => isLocal || isPublicAddress(address);
+    const fields = parse(Document, await downloadJson(url, { isAllowed, signal }));
+    const scopes = new Set([...settings.oauthDefaultScopes, 'offline_access']);
+    putClient(instance, id, { ...fields, scopes: [...scopes], secret: null });
   } catch (error) {
-    const problem = error instanceof Error ? error.message : error;
-    throw new ApiError(400, 'invalid_client', `The client metadata document is not valid: ${problem}`);
+    const problem = signal.aborted ? 'it took more than 5 seconds' : messageOf(error);
+    throw new ApiError(400, 'invalid_client', `The client metadata document is not valid: ${problem}.`);
   }
-}
-
-/** Returns the text of a document. Follows no redirect. TLS prevents that another server takes the place of the checked one. */
-async function download(url: URL, isLocal: boolean): Promise<string> {
-  const addresses = await lookup(url.hostname.replace(/^\[|\]$/g, ''), { all: true });
-  const isPrivate = ({ address, family }: { address: string; family: number }) =>
-    PRIVATE.check(address, family === 6 ? 'ipv6' : 'ipv4');
-  if (!isLocal && addresses.some(isPrivate)) throw new Error('its address is private');
-  const signal = AbortSignal.timeout(TIMEOUT_MILLISECONDS);
-  const response = await fetch(url, { headers: { accept: 'application/json' }, redirect: 'error', signal });
-  if (response.status !== 200) throw new Error(`its status is ${response.status}`);
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of response.body ?? []) {
-    chunks.push(chunk);
-    if (Buffer.concat(chunks).length > MAX_BYTES) throw new Error('it is longer than 5 KB');
-  }
-  return Buffer.concat(chunks).toString();
 }

@@ -8,8 +8,9 @@ import type { OAuthClient, OAuthGrant } from '../instance/data';
 import { newId } from '../instance/ids';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { issueOAuthToken } from '../instance/issued-tokens';
+import { SCOPES } from '../instance/settings';
 import { DAY_SECONDS, idToken } from '../instance/tokens';
-import { loadClient, register, SCOPES } from './oauth-clients';
+import { CLAIMS, loadClient, register } from './oauth-clients';
 import { authorize, oauthError, oauthParameters, Resource } from './oauth-consent';
 
 type Token = OAuthGrant['tokens'][number];
@@ -68,7 +69,8 @@ export function authorizationServer(instance: Instance): Hono {
         body: {
           ...metadata(origin),
           registration_endpoint: `${origin}/oauth/register`,
-          client_id_metadata_document_supported: true,
+          // Clients that prefer metadata documents do not register themselves if the server announces this.
+          client_id_metadata_document_supported: instance.settings.clientMetadataDocuments || undefined,
         },
       }),
       'GET /.well-known/openid-configuration': ({ url: { origin } }) => ({
@@ -92,7 +94,7 @@ export function authorizationServer(instance: Instance): Hono {
   );
 }
 
-const CLAIMS =
+const CLAIM_NAMES =
   'aud email email_verified exp family_name given_name iat iss name nonce picture preferred_username sub';
 
 /** Returns the metadata of the server. A client rejects an issuer other than the origin that it requests (RFC 8414, 3.3). */
@@ -106,8 +108,8 @@ function metadata(origin: string) {
     response_types_supported: ['code'],
     grant_types_supported: ['authorization_code', 'refresh_token'],
     token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
-    scopes_supported: [...SCOPES.keys()],
-    claims_supported: CLAIMS.split(' '),
+    scopes_supported: SCOPES,
+    claims_supported: CLAIM_NAMES.split(' '),
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: ['RS256'],
     code_challenge_methods_supported: ['S256'],
@@ -256,5 +258,5 @@ function userInfo(instance: Instance, { headers }: ApiRequest): ApiResponse {
 
 function userClaims(instance: Instance, { userId, request }: OAuthGrant, scopes = request.scope) {
   const user = requireUser(instance, userId);
-  return Object.assign({ sub: userId }, ...scopes.map((scope) => SCOPES.get(scope)?.(user)));
+  return Object.assign({ sub: userId }, ...scopes.map((scope) => CLAIMS.get(scope)?.(user)));
 }

@@ -24,6 +24,16 @@ export const TokenTemplate = z
   );
 export type TokenTemplate = Readonly<z.output<typeof TokenTemplate>>;
 
+/** The scopes of Clerk's OAuth clients. */
+export const SCOPES = [
+  'openid',
+  'profile',
+  'email',
+  'public_metadata',
+  'private_metadata',
+  'offline_access',
+] as const;
+
 /** Settings that a Clerk instance has in its dashboard. They are the same in code, in a seed file and over HTTP. */
 export const Settings = z.object({
   /**
@@ -61,6 +71,13 @@ export const Settings = z.object({
   sessionClaims: z.record(z.string(), z.unknown()).default({}),
   /** Token templates. The Backend API can add others. Default: none. */
   tokenTemplates: z.array(TokenTemplate).readonly().default([]),
+  /**
+   * Scopes of an OAuth client that registers itself without `scope`, and, with `offline_access`, of one that has a metadata
+   * document. Default: `profile` and `email`.
+   */
+  oauthDefaultScopes: z.array(z.enum(SCOPES)).min(1).readonly().default(['profile', 'email']),
+  /** Whether the `client_id` of an OAuth client can be the address of its metadata document (CIMD). Default: false. */
+  clientMetadataDocuments: z.boolean().default(false),
 });
 
 export type Settings = z.output<typeof Settings>;
