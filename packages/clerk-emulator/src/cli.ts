@@ -136,10 +136,7 @@ async function printToken([userId, organizationId]: readonly string[]): Promise<
   console.log(Token.parse(await post(`/${Session.parse(session).id}/tokens`)).jwt);
 }
 
-/**
- * Stops this process when its parent ends. npm and npx pass a signal only to the shell that runs this process, and the shell
- * does not pass it on. Without npm, the parent may end earlier, for example with `nohup`.
- */
+/** Stops this process when its parent ends, because npm and npx pass a signal only to the shell that runs this process. */
 function stopWithParent(): void {
   const { ppid } = process;
   if (process.env['npm_execpath'] === undefined) return;
@@ -151,10 +148,7 @@ function stopWithParent(): void {
   timer.unref();
 }
 
-/**
- * Removes the addresses of pages for sign-in and sign-up that the application in this folder sets itself, and selects the
- * version of clerk-js that its SDK needs.
- */
+/** Removes the addresses of pages that the application in this folder sets itself. Selects its version of clerk-js. */
 function adaptToApplication(variables: Readonly<Record<string, string>>): Record<string, string> {
   const files = readdirSync('.').filter((file) =>
     /^\.env(\.(local|development|development\.local))?$/.test(file),
@@ -171,10 +165,7 @@ function adaptToApplication(variables: Readonly<Record<string, string>>): Record
   );
 }
 
-/**
- * Returns true if an SDK of this application needs clerk-js 5. Such an SDK depends on @clerk/shared 3 or less. In a monorepo,
- * the SDKs may be installed in a parent folder.
- */
+/** Returns true if an SDK of this application, or of its monorepo, needs clerk-js 5: it depends on @clerk/shared 3 or less. */
 function hasOldSdk(): boolean {
   const folders = createRequire(path.resolve('package.json')).resolve.paths('@clerk') ?? [];
   const folder = folders.map((each) => path.join(each, '@clerk')).find((each) => existsSync(each));

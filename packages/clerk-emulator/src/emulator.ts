@@ -54,10 +54,7 @@ export interface EmulatorOptions extends SettingsInput {
   readonly publishableKey?: string | undefined;
   /** Authenticates requests to the Backend API. Default: a new key. */
   readonly secretKey?: string | undefined;
-  /**
-   * RSA private key in PEM. Ignored if the data file exists, because that file contains the key. Default: a new key, which
-   * takes about a second to generate.
-   */
+  /** RSA private key in PEM, unless the data file has one. Default: a new key, which takes about a second. */
   readonly signingKeyPem?: string;
   /** Endpoint for events. Without an endpoint, events wait until one is set. */
   readonly webhook?: { readonly url: string; readonly secret: string } | undefined;
@@ -69,17 +66,11 @@ export interface EmulatorOptions extends SettingsInput {
   readonly dataFile?: string | undefined;
   /** Cache folder of clerk-js. Default: `node_modules/.cache/clerk-emulator` in the working directory. */
   readonly clerkJsFolder?: string | undefined;
-  /**
-   * Starts the console, a web page of the emulator, on 127.0.0.1. Uses any free port if the preferred port is in use. Default:
-   * no console.
-   */
+  /** Starts the console on 127.0.0.1, on any free port if the preferred one is in use. Default: no console. */
   readonly console?: { readonly preferredPort: number };
   /** Time and timers. Default: the system clock. */
   readonly clock?: Clock;
-  /**
-   * Variant of the handshakes, which pass session cookies to the application's server. Default: the nonce format, and an `azp`
-   * claim in the session tokens.
-   */
+  /** Variant of the handshakes. Default: the nonce format, and an `azp` claim in the session tokens. */
   readonly handshake?: Partial<HandshakeSettings>;
 }
 

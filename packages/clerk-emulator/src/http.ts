@@ -86,10 +86,7 @@ const Page = z.object({
   offset: z.coerce.number().int().min(0).default(0),
 });
 
-/**
- * Returns the page of a list that the query requests, and the number of all rows. As at Clerk, a limit below 1 or above 500 is
- * ignored, so the page has ten rows.
- */
+/** Returns the requested page of a list and the number of all rows. As at Clerk, a limit below 1 or above 500 means 10. */
 export function pageOf<Row>(
   { searchParams }: URL,
   rows: readonly Row[],
@@ -110,10 +107,7 @@ export function wrapHandlers<From, To>(
   return Object.fromEntries(Object.entries(routes).map(([route, handler]) => [route, wrap(handler, route)]));
 }
 
-/**
- * Serves the requests that `accepts` selects. A handler is synchronous and runs after the whole body of its request has arrived.
- * Therefore, no other request can change the store while the handler runs.
- */
+/** Serves the requests that `accepts` selects. A handler is synchronous, so no other request changes the store meanwhile. */
 export function serve(routes: Routes, accepts: (headers: Headers) => boolean = () => true): Hono {
   const app = new Hono();
   for (const [route, handler] of Object.entries(routes)) {
@@ -217,10 +211,7 @@ const JsonBody = z.union([
   z.array(z.unknown()).transform((items) => ({ items })),
 ]);
 
-/**
- * Returns the fields of a JSON or form body. Returns no fields for an empty body. Throws a 400 if a JSON body is neither an
- * object nor an array.
- */
+/** Returns the fields of a JSON or form body, none of an empty one. Throws a 400 for JSON other than an object or array. */
 function parseFields(text: string, type: string): Record<string, unknown> {
   if (text === '') return {};
   if (!isJson(type)) return readParameters(new URLSearchParams(text));

@@ -134,9 +134,8 @@ async function createUser(
 }
 
 /**
- * Signs in through the Frontend API and sets the session cookies of the browser context. This is much faster than a form. The
- * session cookies come from a handshake: a redirect to the application with a token that contains the cookies. The function
- * reads the token itself and does not follow the redirect.
+ * Signs in through the Frontend API, which is faster than a form. The session cookies come from the token of a handshake, whose
+ * redirect is not followed.
  */
 export async function signIn(
   context: Context,
@@ -164,10 +163,7 @@ export async function signIn(
   }
 }
 
-/**
- * Returns the `Set-Cookie` values in the token of a handshake. A development instance sends the token in the `Location` header,
- * and a production instance sends it in a cookie.
- */
+/** Returns the `Set-Cookie` values in the token of a handshake, which is in the `Location` header or in a cookie. */
 function handshakeCookies(redirect: Response): readonly string[] {
   const [, token] =
     redirect

@@ -3,10 +3,7 @@ import type { Instance } from '../instance/instance';
 import { Settings } from '../instance/settings';
 import { changeSettings } from '../instance/token-templates';
 
-/**
- * Returns the routes with which a test in any language controls the emulator. Clerk does not have them. They need the secret key,
- * as the Backend API does.
- */
+/** Returns the routes with which a test controls the emulator. Clerk does not have them. They need the secret key. */
 export function controlRoutes(instance: Instance): Routes<ApiRequest, unknown> {
   const { failures, store } = instance;
   return {

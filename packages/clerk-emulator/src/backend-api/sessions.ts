@@ -28,10 +28,7 @@ const selectSessions = describeList<Session>({
   others: 'limit offset paginated',
 });
 
-/**
- * Returns the Backend API routes for sessions and their tokens. A session that `POST /v1/sessions` creates has a new client id
- * (Clerk's id of a browser), but no browser has this client id.
- */
+/** Returns the routes for sessions and their tokens. No browser has the client id of a session of `POST /v1/sessions`. */
 export function sessionRoutes(instance: Instance): Routes<ApiRequest, unknown> {
   const { store } = instance;
   /** The second id in the path is the name of a token template. */

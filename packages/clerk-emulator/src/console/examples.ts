@@ -15,10 +15,7 @@ import { startWebhooks } from '../instance/webhooks';
 
 const Event = z.object({ data: z.record(z.string(), z.unknown()) });
 
-/**
- * Returns example data for a type of event. Its user does not exist. The data is that of an event which an instance with empty
- * tables sends. Throws a 404 for a type without an example.
- */
+/** Returns the data of an event in an instance with empty tables. Throws a 404 for a type without an example. */
 export function exampleEventData(real: Instance, type: string): Record<string, unknown> {
   const { version, signingKeyPem } = real.store;
   const store = { ...real.store, ...dataSchema(() => {}).parse({ version, signingKeyPem }) };

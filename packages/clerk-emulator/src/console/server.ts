@@ -17,10 +17,7 @@ export interface Console {
 }
 
 const PAGE_FOLDER = fileURLToPath(new URL('page/', import.meta.url));
-/**
- * Folder of the standalone build of htm and Preact. This build imports no other modules. The package `htm` exports the build
- * only to bundlers, so the path is derived from the main file of `htm`.
- */
+/** Folder of the standalone build of htm and Preact, which `htm` exports only to bundlers. */
 const PREACT_FOLDER = new URL('../preact/', pathToFileURL(createRequire(import.meta.url).resolve('htm')));
 
 /** The page shows untrusted event data, so the browser may run only scripts of this server and must not parse text as HTML. */

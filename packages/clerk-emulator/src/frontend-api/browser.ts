@@ -6,10 +6,7 @@ import { newId, newRow } from '../instance/ids';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { nativeToken } from '../instance/tokens';
 
-/**
- * The browser that sent a request. A client is Clerk's record of a browser. The token of the client identifies the browser. A
- * native app, whose SDK sends `_is_native`, counts as a browser.
- */
+/** The browser that sent a request, or a native app. A client is Clerk's record of it, and has a token. */
 export interface Browser {
   /** Origin of the application. Session tokens contain it as the authorized party. */
   readonly origin: string | undefined;
@@ -115,10 +112,7 @@ export function browserState(instance: Instance, request: BrowserRequest) {
   };
 }
 
-/**
- * Returns 0 if the client has no active session. Otherwise returns the time at which a session of the client last started or
- * ended, in seconds since 1970.
- */
+/** Returns when a session of the client last started or ended, in seconds since 1970, or 0 without an active session. */
 export function clientUpdatedAt(instance: Instance, client: Client | undefined): number {
   const signedIn = client !== undefined && activeSessions(instance, client.id).length > 0;
   return signedIn ? Math.floor(client.updatedAt / 1000) : 0;
@@ -135,10 +129,7 @@ export function cookieAttributes(browser: Browser): string {
   return `Path=/; SameSite=Lax; Max-Age=${COOKIE_LIFE_SECONDS}${secure}`;
 }
 
-/**
- * Returns a session of the browser. Throws a 404 if the session is unknown or belongs to another browser, and a 401 if the
- * session has ended or the browser has no client.
- */
+/** Returns a session of the browser. Throws a 404 for another one, and a 401 if it has ended or there is no client. */
 export function requireOwnSession(instance: Instance, request: BrowserRequest, id: string): Session {
   const { client } = request.browser;
   if (client && instance.store.sessions.get(id)?.clientId !== client.id) throw notFound('The session');
@@ -147,10 +138,7 @@ export function requireOwnSession(instance: Instance, request: BrowserRequest, i
   return session;
 }
 
-/**
- * Returns a sign-in or sign-up (an attempt) of this browser. Throws a 404 if the attempt is unknown, has expired or belongs to
- * another browser.
- */
+/** Returns a sign-in or sign-up (an attempt) of this browser. Throws a 404 for another or an expired one. */
 export function requireOwnAttempt<Attempt extends SignIn | SignUp>(
   instance: Instance,
   attempts: { get(id: string): Attempt | undefined },
@@ -170,9 +158,8 @@ export function requireSignedOut(instance: Instance, client: Client): void {
 }
 
 /**
- * Returns a session and its user. The query parameter `_clerk_session_id` contains the id of the session. Without the
- * parameter, the function returns the session of the browser that was active last. Throws a 401 or a 404 as `requireOwnSession`
- * does.
+ * Returns the session in `_clerk_session_id`, or the one that was active last, and its user. Throws the errors of
+ * `requireOwnSession`.
  */
 export function requireSignedIn(
   instance: Instance,

@@ -57,10 +57,7 @@ export function handshake(instance: Instance, request: BrowserRequest): ApiRespo
   };
 }
 
-/**
- * Changes the active organization of the client's session. The SDK requests this if the URL of a page names another
- * organization. Keeps the active organization if the user is not a member of the other one.
- */
+/** Changes the active organization of the client's session, as the SDK requests, unless the user is not a member. */
 function activateOrganization(instance: Instance, client: Client | undefined, idOrSlug: string | null): void {
   const session = client && activeSessions(instance, client.id).at(-1);
   if (session === undefined || idOrSlug === null) return;

@@ -55,10 +55,7 @@ function authorizationRequest(client: OAuthClient) {
     .refine(({ code_challenge, state }) => code_challenge ?? state, { path: ['state'] });
 }
 
-/**
- * Returns the parameters of a request. An empty parameter counts as missing. Throws a 400 for a parameter that occurs twice (RFC
- * 6749, 3.1), unless it is `resource`.
- */
+/** Returns the parameters, without empty ones. Throws a 400 for a repeated one (RFC 6749, 3.1), unless it is `resource`. */
 export function oauthParameters(all: Parameters): Parameters {
   const given = Object.entries(all).filter(([, value]) => value !== '');
   const doubled = given.find(([name, value]) => typeof value !== 'string' && name !== 'resource');
@@ -136,10 +133,7 @@ export function consent(instance: Instance, request: BrowserRequest): ApiRespons
   });
 }
 
-/**
- * Returns an error in the form of RFC 6749. The code of an invalid field depends on the field. `other` is that of other fields
- * and of missing ones.
- */
+/** Returns an error in the form of RFC 6749. The code depends on the field, and is `other` for other and missing fields. */
 export function oauthError({ code, message, parameter = '' }: ApiError, other = 'invalid_request') {
   const isInvalid = /^(form_param|request_body)_/.test(code);
   const byField = code === 'form_param_missing' ? other : (CODES.get(parameter) ?? other);
@@ -148,10 +142,7 @@ export function oauthError({ code, message, parameter = '' }: ApiError, other = 
   return { error: isInvalid ? byField : code, error_description };
 }
 
-/**
- * Returns the client of an authorization request. Throws a 400 unless the client has registered the redirect URI. It may be
- * missing if the client has only one.
- */
+/** Returns the client of a request. Throws a 400 unless the redirect URI is registered, or missing and the only one. */
 function requireClient({ store }: Instance, { client_id, redirect_uri }: Parameters): OAuthClient {
   const client = store.oauthClients.get(String(client_id));
   if (client === undefined) throw new ApiError(400, 'invalid_client', 'The client_id is unknown.');

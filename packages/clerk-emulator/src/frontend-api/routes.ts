@@ -110,11 +110,7 @@ function newToken(instance: Instance, request: BrowserRequest) {
   return { object: 'token', jwt: issueToken(instance, session, { origin, template, organizationId }) };
 }
 
-/**
- * Runs a handler for a browser and adds the headers and cookies of the browser's client to the response. The body of an error
- * contains the state of the client. A request that fails because of a sign-in or sign-out in another tab thus returns the new
- * state.
- */
+/** Runs a handler for a browser. Adds the client's headers and cookies to the response, and its state to an error. */
 function handleRequest(
   instance: Instance,
   received: ApiRequest,

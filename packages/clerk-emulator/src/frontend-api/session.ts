@@ -19,10 +19,7 @@ type Resource = Record<string, unknown> | null;
 /** An empty id selects the personal account. */
 const Touch = z.object({ active_organization_id: z.string().optional() });
 
-/**
- * Returns the routes for clients and sessions. A client is Clerk's record of a browser. The routes read and create the client
- * of a browser, record the activity of a session, and end sessions.
- */
+/** Returns the routes that read and create the client of a browser, and record the activity of sessions and end them. */
 export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resource> {
   const { clients, sessions } = instance.store;
   const end = (status: 'ended' | 'removed') => (request: BrowserRequest) => {

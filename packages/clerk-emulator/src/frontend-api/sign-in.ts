@@ -54,10 +54,7 @@ const Reset = z.object({
   sign_out_of_other_sessions: z.stringbool().default(false),
 });
 
-/**
- * Returns the routes that sign users in by password, by code, by code followed by a new password, by ticket (the secret string of
- * a sign-in token), or by a social provider.
- */
+/** Returns the routes that sign users in by password, mailed code, mailed code and new password, or ticket. */
 export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { signIns } = instance.store;
   const routes: Routes<BrowserRequest, SignIn> = {

@@ -61,8 +61,7 @@ const Prepare = z.object({ strategy: z.enum(['email_code', 'phone_code']).defaul
 const Code = Prepare.extend({ code: z.string() });
 
 /**
- * Returns the routes that sign users up with an address or a phone number and a password, or with a social provider. A user proves
- * the identifier with a code, with the ticket (the secret string) of an invitation or by the provider.
+ * Returns the routes for sign-ups. A mailed code or the ticket of an invitation proves the address, if the instance verifies it.
  */
 export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
   const { clients, signUps } = instance.store;
@@ -125,10 +124,7 @@ const verified = (signUp: SignUp, strategy: string, verification: Verification):
   [strategy === 'phone_code' ? 'phoneVerification' : 'verification']: verification,
 });
 
-/**
- * Saves fields in a sign-up. A new address or phone number discards the proof of the previous one. The ticket of an invitation sets
- * the address and proves it. Throws Clerk's error for an invalid field or ticket.
- */
+/** Saves fields in a sign-up. A new address discards the proof of the old one. A ticket sets the address and proves it. */
 function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string, unknown>>): SignUp {
   requireSetting(instance, body, 'username', 'phone_number');
   const fields = parse(Fields, body);
@@ -187,7 +183,7 @@ export function enterSignUp(instance: Instance, signUp: SignUp, account: SocialA
   return completeIfReady(instance, signUps.put(entered));
 }
 
-/** Creates the user and a session if the sign-up has all required fields and its identifiers are verified. */
+/** Creates the user and a session if the sign-up has all fields and a verified address, where the instance verifies it. */
 function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
   const { email, phone, username, password, firstName, lastName, unsafeMetadata, external } = signUp;
   const { settings } = instance;

@@ -45,10 +45,7 @@ export function createUser(instance: Instance, input: NewUser): User {
   return user;
 }
 
-/**
- * Changes a user and sends `user.updated`. Revokes the sessions of a user who is banned. Throws a 422 if another user has the new
- * user name or external id.
- */
+/** Changes a user and sends `user.updated`. Ends the sessions of a banned one. Throws a 422 for a taken name or external id. */
 export function updateUser(instance: Instance, user: User, changes: Partial<Omit<User, 'id'>>): User {
   requireUnique(instance, { ...changes, id: user.id });
   const now = instance.clock.now();
@@ -128,10 +125,7 @@ export function requireUnlocked({ locked }: User): void {
   throw new ApiError(403, 'user_locked', message);
 }
 
-/**
- * Ends an active session and sends the event for its new status, such as `session.revoked`. Does not change a session
- * that has ended.
- */
+/** Ends a session, unless it has ended, and sends the event for its new status, such as `session.revoked`. */
 export function endSession(
   instance: Instance,
   session: Session,

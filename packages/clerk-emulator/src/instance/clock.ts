@@ -6,10 +6,7 @@ export interface Clock {
   after(milliseconds: number, callback: () => void): () => void;
 }
 
-/**
- * Returns a function that returns creation times. Each time is later than the previous one. The unit is milliseconds, and the
- * digits after the decimal point are microseconds, as in a database column with microsecond precision.
- */
+/** Returns a function that returns ever later times, in milliseconds with microseconds after the decimal point. */
 export function creationTimes(clock: Clock): () => number {
   let microseconds = 0;
   return () => {

@@ -54,10 +54,7 @@ export const UserSettings = z.object({
   bypass_client_trust: setting(z.boolean(), false),
 });
 
-/**
- * An account. The first identifier of each kind is the primary one, and `email` is the primary address. `password` is a hash
- * with the name of its algorithm.
- */
+/** An account. The first identifier of each kind is primary. `password` is a hash with the name of its algorithm. */
 export const User = z.object({
   ...Dated,
   email: z.string().nullable().default(null),
@@ -81,10 +78,7 @@ export const User = z.object({
   /** Address of the picture. Users without one get their initials. */
   imageUrl: z.string().nullable().default(null),
   externalAccounts: z.array(ExternalAccount).default([]),
-  /**
-   * Milliseconds since 1970, with microseconds after the decimal point. The API filters and sorts by this exact time, but
-   * returns whole milliseconds.
-   */
+  /** Has microseconds after the decimal point, by which the API filters and sorts. It returns whole milliseconds. */
   createdAt: Time,
 });
 
@@ -303,10 +297,7 @@ const EarlierData = z.looseObject({
   invitations: z.array(z.unknown()).default([]),
 });
 
-/**
- * Returns the schema of a data file. It turns the rows of the file into tables, which call `changed` after each change. A table
- * that the file lacks is empty, because files of earlier versions lack the tables of later ones.
- */
+/** Returns the schema of a data file. Its tables call `changed` after each change. Files of earlier versions lack some. */
 export function dataSchema(changed: () => void) {
   const table = <Row extends z.ZodType<{ readonly id: string }>>(row: Row) =>
     z

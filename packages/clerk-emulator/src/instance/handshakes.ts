@@ -7,10 +7,7 @@ import { newId } from './ids';
  * combination.
  */
 export interface HandshakeSettings {
-  /**
-   * Content of the redirect of a handshake. `nonce`: a nonce if the SDK requests a nonce, else a signed token with the cookies.
-   * `token`: always the signed token, as before the SDK supported nonces.
-   */
+  /** Content of the redirect: a nonce if the SDK requests one, or always a signed token with the cookies, as earlier. */
   readonly format: 'nonce' | 'token';
   /**
    * Whether a session token from a handshake has the claim `azp`, the origin for which the token was issued. Clerk takes the

@@ -38,10 +38,7 @@ export interface Instance {
 /** The content of a publishable key. */
 export interface PublishableKey {
   readonly text: string;
-  /**
-   * True for a development instance. It identifies a browser by a token in the query of the request. A production instance
-   * identifies a browser by a cookie.
-   */
+  /** True for a development instance, which identifies a browser by a token in the query instead of a cookie. */
   readonly development: boolean;
   readonly issuer: string;
   /** Suffix that the SDKs add to the cookie names of this instance. */

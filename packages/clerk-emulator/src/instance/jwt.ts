@@ -40,10 +40,7 @@ export function generateSigningKeyPem(): string {
     .toString();
 }
 
-/**
- * Derives the public key and the id from a private key. The id is a hash of the public key, so that different keys have
- * different ids. Clerk's SDKs cache public keys by this id.
- */
+/** Derives the public key and the id, which is a hash of this key. Clerk's SDKs cache public keys by the id. */
 export function signingKey(privateKeyPem: string): SigningKey {
   const privateKey = createPrivateKey(privateKeyPem);
   const publicKey = createPublicKey(privateKey);

@@ -22,10 +22,7 @@ type NewInvitation = Pick<OrganizationInvitation, 'email' | 'role' | 'inviterId'
 /** Fields that a request may set. */
 export type OrganizationFields = Partial<Omit<Organization, 'createdBy' | 'updatedAt'>>;
 
-/**
- * Creates an organization and sends `organization.created`. The creator becomes an admin. Without a slug, the slug is made from
- * the name. Throws a 422 if the slug is taken.
- */
+/** Creates an organization, with its creator as an admin, and sends its event. Throws a 422 if the slug is taken. */
 export function createOrganization(
   instance: Instance,
   { name, creator, slug, ...fields }: OrganizationFields & { name: string; creator: User | undefined },
@@ -85,7 +82,7 @@ export function addMember(
   return membership;
 }
 
-/** Changes a membership and sends `organizationMembership.updated`. Throws a 404 for an unknown role. */
+/** Throws a 404 for an unknown role, a 400 for a member, and a 403 if members and invited ones reach the limit. */
 export function updateMember(
   instance: Instance,
   membership: Membership,
@@ -99,10 +96,7 @@ export function updateMember(
   return updated;
 }
 
-/**
- * Ends a membership and sends `organizationMembership.deleted`. The user's sessions lose the active organization. Returns the
- * data of the event.
- */
+/** Ends a membership, also as the active organization of sessions, and sends its event, whose data it returns. */
 export function removeMember(instance: Instance, membership: Membership) {
   const { userId, organizationId } = membership;
   const { memberships, sessions } = instance.store;

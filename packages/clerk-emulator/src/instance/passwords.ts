@@ -22,10 +22,7 @@ const HASHERS = new Map<string, (password: string, digest: string) => boolean>([
   ['sha256', (password, digest) => createHash('sha256').update(password).digest('hex') === digest],
 ]);
 
-/**
- * Returns a salted hash with the name of its algorithm. The function is synchronous, so that no other request runs while a
- * handler checks that an email address is free, hashes the password and creates the user.
- */
+/** Returns a salted hash with the name of its algorithm, at once, so that no other request takes the address meanwhile. */
 export function hashPassword(password: string): string {
   const salt = randomBytes(16);
   const hash = scryptSync(password, salt, HASH_BYTES).toString('base64');
@@ -35,10 +32,7 @@ export function hashPassword(password: string): string {
 /** Returns the stored form of a digest that another system has made. */
 export const importDigest = (hasher: string, digest: string) => `${hasher}:${digest}`;
 
-/**
- * Returns true if `hashed` was made from `password`. Returns false if `hashed` is null. Throws a 422 if the emulator does not
- * have the algorithm.
- */
+/** Returns true if `hashed`, unless it is null, was made from `password`. Throws a 422 for an unknown algorithm. */
 export function passwordMatches(password: string, hashed: string | null): boolean {
   const [, hasher = '', digest = ''] = /^(\w+):(.*)$/s.exec(hashed ?? '') ?? [];
   if (hashed === null) return false;

@@ -66,10 +66,7 @@ function userFacts(instance: Instance, user: User) {
   };
 }
 
-/**
- * Returns a value of a template without shortcodes. A string that is one shortcode gets the type of its value. In a longer
- * string, a shortcode is replaced with a text.
- */
+/** Fills in the shortcodes of a value. A string that is one shortcode gets the type of its value. */
 function fill(value: unknown, facts: unknown): unknown {
   if (Array.isArray(value)) return value.map((each) => fill(each, facts));
   if (typeof value === 'object' && value !== null)

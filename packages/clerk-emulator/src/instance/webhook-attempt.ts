@@ -25,9 +25,8 @@ export async function attemptDelivery(
 }
 
 /**
- * Returns the headers of one attempt. They follow the scheme of Standard Webhooks, but have the names that Svix, Clerk's
- * webhook service, uses. `svix-signature` contains one signature for each secret. A signature covers the id, the time of the
- * attempt in seconds and the exact bytes of the body.
+ * Returns the headers of one attempt: those of Standard Webhooks under the names of Svix, with a signature for each secret over
+ * the id, the time of the attempt in seconds and the exact bytes of the body.
  */
 function signedHeaders(delivery: Delivery, secrets: readonly string[], at: number, broken: boolean) {
   const timestamp = Math.floor(at / 1000);

@@ -25,10 +25,7 @@ export interface Webhooks {
   send(type: string, data: Record<string, unknown>): Delivery;
   /** Returns the deliveries, oldest first. If there are more than 1000, the oldest finished ones are removed. */
   list(): Delivery[];
-  /**
-   * Sends a delivery again, with a new retry schedule. A delivered event stays `delivered` even if the new attempts
-   * fail. Throws for an unknown id.
-   */
+  /** Sends a delivery again. A delivered event stays `delivered` if the new attempts fail. Throws for an unknown id. */
   redeliver(id: string): Delivery;
   /** Resolves with the delivery when it is no longer pending. Rejects for an unknown or removed id. */
   settled(id: string): Promise<Delivery>;
