@@ -5,7 +5,7 @@ import { startProcess } from '../dev/system/start-process';
 
 /** Examples that work together. */
 export const EXAMPLE_GROUPS = [['mcp', 'projects'], ['onboarding', 'profiles'], ['better-auth']];
-export const CHECK_TYPES = 'npx prisma generate && npx next typegen && npx tsc --noEmit';
+export const CHECK_TYPES = 'npm run postinstall && npx next typegen && npx tsc --noEmit';
 
 /** Hard-links the files of a folder into a new one, or copies them. A build follows no symbolic link out of its project. */
 export function linkFiles(from: string, to: string): void {
