@@ -22,8 +22,8 @@ const Found = z.array(z.object({ id: z.nullable(z.guid()) }));
 async function findUserId(transaction: EventContext['transaction'], id: string): Promise<string | null> {
   const links = Found.parse(
     await transaction.$queryRaw`SELECT id FROM public.users WHERE identity_provider_user_id = ${id}
-      UNION ALL SELECT user_id FROM public.previous_links(ARRAY[${id}::text])
-      UNION ALL SELECT NULL WHERE public.forgotten_until(${id}, NULL) IS NOT NULL
+      UNION ALL SELECT internal_id FROM public.previous_links('user', ARRAY[${id}::text])
+      UNION ALL SELECT NULL WHERE public.forgotten_until('user', ${id}, NULL) IS NOT NULL
       ORDER BY id NULLS LAST`,
   );
   const [link] = links;
