@@ -22,7 +22,11 @@ test('A build of the service with the example mcp, without devDependencies and v
   const [, dependency = ''] =
     /npm install --save-prod (\S+)/.exec(readFileSync('docs/build.md', 'utf8')) ?? [];
   for (const command of [['install', '--save-prod', dependency], ['prune']])
-    execFileSync('npm', [...command, '--omit=dev', '--prefer-offline', '--ignore-scripts', '--no-audit'], options);
+    execFileSync(
+      'npm',
+      [...command, '--omit=dev', '--prefer-offline', '--ignore-scripts', '--no-audit'],
+      options,
+    );
   execFileSync('npm', ['run', 'build'], options);
   const { status, stderr } = spawnSync('npm', ['start', '--', '-p', '0'], { ...options, encoding: 'utf8' });
   expect({ status, stderr }).toEqual({
