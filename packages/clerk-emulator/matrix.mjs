@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { startEmulator } from './dist/index.js';
 
-// Writes the matrix of README.md: node matrix.mjs <document of the Frontend API> <document of the Backend API>
+// Writes the matrix of README.md, with a row for each feature that has an emulated operation: node matrix.mjs <document of the Frontend API> <document of the Backend API>
 // The documents are fapi/<version>.yml and bapi/<version>.yml of https://github.com/clerk/openapi-specs.
 
 const LACKING = /operation_not_emulated|authentication_invalid|resource_not_found.*"\w+ \/\S+ was not found/;
@@ -43,7 +43,8 @@ const cell = ([emulated, all]) =>
 
 const features = await readFeatures();
 await emulator.stop();
-const rows = [...features].sort().map(([tag, counts]) => `| ${tag} | ${counts.map(cell).join(' | ')} |`);
+const emulated = [...features].sort().filter(([, counts]) => counts.some(([count]) => count > 0));
+const rows = emulated.map(([tag, counts]) => `| ${tag} | ${counts.map(cell).join(' | ')} |`);
 const table = ['| Feature | Frontend API | Backend API |', '| --- | --- | --- |', ...rows].join('\n');
 const readme = readFileSync('README.md', 'utf8');
 const matrix = `<!-- matrix of ${emulator.operations.length} operations -->\n${table}\n<!-- end -->`;
