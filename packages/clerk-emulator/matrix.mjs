@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { startEmulator } from './dist/index.js';
 
-// Writes the matrix of README.md, with a row for each feature that has an emulated operation: node matrix.mjs <document of the Frontend API> <document of the Backend API>
+// Writes the matrix of README.md: node matrix.mjs <document of the Frontend API> <document of the Backend API>
 // The documents are fapi/<version>.yml and bapi/<version>.yml of https://github.com/clerk/openapi-specs.
 
 const LACKING = /operation_not_emulated|authentication_invalid|resource_not_found.*"\w+ \/\S+ was not found/;
@@ -38,14 +38,16 @@ async function readFeatures() {
   return features;
 }
 
-const cell = ([emulated, all]) =>
-  all === 0 ? '' : emulated === 0 ? 'no' : emulated === all ? 'yes' : `${emulated} of ${all}`;
-
-const features = await readFeatures();
+const features = [...(await readFeatures())].sort();
 await emulator.stop();
-const emulated = [...features].sort().filter(([, counts]) => counts.some(([count]) => count > 0));
-const rows = emulated.map(([tag, counts]) => `| ${tag} | ${counts.map(cell).join(' | ')} |`);
-const table = ['| Feature | Frontend API | Backend API |', '| --- | --- | --- |', ...rows].join('\n');
+const rows = ['Frontend API', 'Backend API'].map((api, index) => {
+  const counts = features.map(([tag, { [index]: count }]) => ({ tag, emulated: count[0], all: count[1] }));
+  const complete = counts.filter(({ emulated, all }) => emulated > 0 && emulated === all);
+  const partial = counts.filter(({ emulated, all }) => emulated > 0 && emulated < all);
+  const names = complete.map(({ tag }) => tag).join(', ');
+  return `| ${api} | ${names} | ${partial.map(({ tag, emulated, all }) => `${tag} (${emulated} of ${all})`).join(', ')} |`;
+});
+const table = ['| | All operations | Some operations |', '| --- | --- | --- |', ...rows].join('\n');
 const readme = readFileSync('README.md', 'utf8');
 const matrix = `<!-- matrix of ${emulator.operations.length} operations -->\n${table}\n<!-- end -->`;
 writeFileSync(
