@@ -20,9 +20,9 @@ const PROVIDER_MS = 4_000;
 
 const warn = rateLimitedWarning('credential not verified');
 
-/** Throws if a provider could name a user of another one, unless it has no prefix. Only one may have none. */
+/** Throws if a provider could name a user of another one or of Clerk, unless it has no prefix. Only one may have none. */
 function checkPrefixes(providers: readonly Provider[]): void {
-  const prefixes = providers.map(({ prefix = '' }) => prefix);
+  const prefixes = ['user_', ...providers.map(({ prefix = '' }) => prefix)];
   for (const [index, prefix] of prefixes.entries())
     for (const other of prefixes.slice(index + 1))
       if (prefix === other || (prefix && other && (prefix.startsWith(other) || other.startsWith(prefix))))
@@ -39,17 +39,19 @@ export function createAskProviders(providers: readonly Provider[]): AskProviders
   if (providers.length === 0) return undefined;
   const all = providers.map((provider) => ({
     name: provider.name,
+    prefix: provider.prefix ?? '',
     sessions: firstOf([provider], PROVIDER_MS, (error) =>
       warn({ provider: provider.name, error: describeError(error) }),
     ),
   }));
   return async ({ header, value }, { origin, pathname }) => {
     const request = new Request(origin + pathname, { headers: { [header]: value } });
-    for (const { name: provider, sessions } of all) {
+    for (const { name: provider, prefix, sessions } of all) {
       const verdict = await sessions.authenticate(request);
-      if (verdict?.user !== undefined && !isIdentityProviderUserId(verdict.user))
-        return { reason: 'no-user-id', provider };
-      if (verdict) return { ...verdict, provider };
+      if (!verdict) continue;
+      const { user, accessToken } = verdict;
+      const isOwn = user === undefined || (isIdentityProviderUserId(user) && user.startsWith(prefix));
+      return isOwn && !accessToken ? { ...verdict, provider } : { reason: 'no-user-id', provider };
     }
     return undefined;
   };

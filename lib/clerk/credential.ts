@@ -1,6 +1,6 @@
 import type { Verdict } from '../core/verdict';
 import { isMiddlewareHeader } from '../next/middleware-headers';
-import { SDK_COOKIE, SESSION_COOKIE } from './sdk-formats';
+import { PROVIDER_COOKIE, SDK_COOKIE, SESSION_COOKIE } from './sdk-formats';
 
 /** The header that authenticates an API request. */
 export interface Credential {
@@ -92,7 +92,7 @@ export function extractCredential(
 
 /** Returns the cookies that can be a credential of another provider. */
 export function otherCookies(headers: Headers): Credential | undefined {
-  const cookies = parseCookies(headers).filter(({ name }) => !SDK_COOKIE.test(name));
+  const cookies = parseCookies(headers).filter(({ name }) => !PROVIDER_COOKIE.test(name));
   return cookies.length > 0 ? { header: 'cookie', value: cookieHeader(cookies) } : undefined;
 }
 

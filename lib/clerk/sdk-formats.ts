@@ -23,6 +23,8 @@ export const WITHOUT_KEYS = /^(?:jwk-(?!kid-mismatch)|secret-key-invalid|unexpec
 export const SESSION_COOKIE = /^__session(?:_|$)/;
 /** Cookies from which the SDK reads the session. A suffix of the name may identify an instance of the provider. */
 export const SDK_COOKIE = /^__(?:session|client_uat|clerk_db_jwt)(?:_|$)/;
+/** All cookies of the SDK and of the provider, some of which are credentials too. */
+export const PROVIDER_COOKIE = /^__(?:session|client|refresh|clerk)/;
 /** With this cookie, the SDK renews the session of an expired token by a call of the provider. */
 export const REFRESH_COOKIE = /^__refresh/;
 /** Cookie with which the SDK counts the redirects of a handshake. */

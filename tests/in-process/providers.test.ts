@@ -161,4 +161,27 @@ test('Two providers whose users could get the same id are an error', () => {
   expect(() => createAskProviders([provider('a|'), provider('a|')])).toThrow('overlap');
   expect(() => createAskProviders([provider('a'), provider('ab|')])).toThrow('overlap');
   expect(() => createAskProviders([provider(), provider('')])).toThrow('overlap');
+  expect(() => createAskProviders([provider('user_')])).toThrow('overlap');
+});
+
+test('A provider names only users with its prefix, and no access token', async () => {
+  const accessToken = { user: 'a|ada', clientId: 'client', scopes: [], audiences: [] };
+  const verdicts = [{ user: 'user_ada' }, { user: 'a|ada' }, { reason: 'any', accessToken }];
+  const ask = createAskProviders([{ name: 'a', prefix: 'a|', authenticate: () => verdicts.shift() }]);
+  const results = [];
+  while (verdicts.length > 0)
+    results.push(await ask?.({ header: 'cookie', value: 'a=b' }, new URL('http://localhost')));
+  const rejected = { reason: 'no-user-id', provider: 'a' };
+  expect(results).toEqual([rejected, { user: 'a|ada', provider: 'a' }, rejected]);
+});
+
+test('A provider does not see the cookies of Clerk', async () => {
+  const ofSdk =
+    '__session=a; __refresh_b=c; __client=d; __client_uat=1; __clerk_handshake=e; __clerk_db_jwt=f';
+  const seen = vi.spyOn(list.providers[1] ?? { authenticate }, 'authenticate');
+  await outcome(ME, { cookie: `${ofSdk}; other=grace` });
+  expect(seen.mock.lastCall?.[0].headers.get('cookie')).toBe('other=grace');
+  seen.mockClear();
+  await outcome(ME, { cookie: ofSdk });
+  expect(seen).not.toHaveBeenCalled();
 });
