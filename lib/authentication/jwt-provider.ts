@@ -93,7 +93,6 @@ const KeySet = z.object({ keys: z.array(PublicKey).check(z.minLength(1)) });
  * such key, and another error if this could not be checked.
  */
 function keysOf(issuer: string, jwksUrl?: string) {
-  let address = jwksUrl;
   let keys: ReturnType<typeof createLocalJWKSet> | undefined;
   let loading: Promise<void> | undefined;
   let [loadedAt, expiresAt] = [0, 0];
@@ -102,7 +101,7 @@ function keysOf(issuer: string, jwksUrl?: string) {
     await sleep(Math.max(0, loadedAt + INTERVAL_MS - Date.now()));
     loadedAt = Date.now();
     expiresAt = loadedAt + RETRY_MS;
-    address ??= await discover(issuer);
+    const address = jwksUrl ?? (await discover(issuer));
     keys = createLocalJWKSet(KeySet.parse(await fetchJson(address)));
     expiresAt = loadedAt + MAX_AGE_MS;
   }

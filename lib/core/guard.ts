@@ -30,6 +30,7 @@ export function createGuards<R extends Request>(
     route(async (request, context) => {
       if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
       const verdict = (await sessions.authenticate(request)) ?? NO_CREDENTIAL;
+      if (verdict.provider !== undefined) observer.note({ provider: verdict.provider });
       const caller = await callerOf(verdict, request.headers);
       // Costs less than an error, which has a stack.
       if (caller === undefined) return json({ message: 'Unauthorized' }, 401);

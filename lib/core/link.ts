@@ -71,8 +71,7 @@ export function createLink({
   const resolve = createResolve(register, cache);
 
   async function contextOf(verdict: Verdict): Promise<AuthenticatedContext | undefined> {
-    const { user, actor, issuedAt, reason = 'forgotten', isUnchecked, isAccessToken, provider } = verdict;
-    if (provider !== undefined) observer.note({ provider });
+    const { user, actor, issuedAt, reason = 'forgotten', isUnchecked, isAccessToken } = verdict;
     if (actor) observer.note({ impersonated: true });
     const resolved = user === undefined ? undefined : await resolve('user', user, issuedAt);
     if (user !== undefined && resolved?.state === 'linked') {

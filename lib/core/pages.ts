@@ -15,13 +15,16 @@ export interface PagePorts {
 
 /** Creates the functions of pages. Call it once in a module, because `once` knows the results of its own functions alone. */
 export function createPages(
-  { resolveUser, resolveTenant }: Link,
+  { resolveUser, resolveTenant, observer }: Link,
   { verdict, signIn, once, lookUp = (work) => work() }: PagePorts,
 ) {
   const currentVerdict = once(verdict);
   const getUser = once(async () => {
     const current = await currentVerdict();
-    return lookUp(() => resolveUser(current));
+    return lookUp(() => {
+      if (current.provider !== undefined) observer.note({ provider: current.provider });
+      return resolveUser(current);
+    });
   });
 
   return {
