@@ -104,8 +104,9 @@ export function drizzleTable(
     },
     async take(row, clerkId, transaction) {
       const isUnchanged = row.clerkId === null ? isNull(column) : eq(column, row.clerkId);
+      const isSame = address ? eq(address, row.address) : undefined;
       const update = at(transaction).update(table);
-      const taken = update.set({ [name]: clerkId }).where(and(eq(id, row.id), isUnchanged));
+      const taken = update.set({ [name]: clerkId }).where(and(eq(id, row.id), isUnchanged, isSame, where));
       return read(await taken.returning({ id }));
     },
     async insert(row, transaction) {

@@ -76,7 +76,12 @@ export function start(
     store: storeOf(tables, surroundings),
     observer: {
       handled({ method, route, status, error }) {
-        if (status === 500) onError(error, `${method} ${route}`);
+        if (status !== 500) return;
+        try {
+          onError(error, `${method} ${route}`);
+        } catch (failure) {
+          log(failure, 'onError');
+        }
       },
     },
   });

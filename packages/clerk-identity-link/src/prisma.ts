@@ -86,7 +86,7 @@ export function prismaTable(
       return found.map((row) => ({ id: row[id], address: row[address], clerkId: row[column] }));
     },
     async take(row, clerkId, transaction) {
-      const same = { [id]: row.id, [column]: row.clerkId };
+      const same = { [id]: row.id, [column]: row.clerkId, [address]: row.address, AND: [where ?? {}] };
       const { count } = await rows(transaction).updateMany({ where: same, data: { [column]: clerkId } });
       return count === 1 ? String(row.id) : undefined;
     },

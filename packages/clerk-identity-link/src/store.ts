@@ -17,7 +17,8 @@ export function storeOf({ users, tenants }: Tables, surroundings: Surroundings):
     },
     insert: async (kind, clerkId, issuedAt) =>
       tableOf(kind).insert(clerkId, { ...surroundings, isVerified: issuedAt !== undefined }),
-    isForgotten: async (kind, clerkId) => !(await tableOf(kind).exists(clerkId, surroundings)),
+    isForgotten: async (kind, clerkId, issuedAt) =>
+      !(await tableOf(kind).exists(clerkId, { ...surroundings, isVerified: issuedAt !== undefined })),
     isLostRace,
   };
 }

@@ -128,6 +128,9 @@ function verifiedAddresses(found: User | Organization): string[] {
 /** Folds ASCII letters only, because other letters have the same lower case as an ASCII letter. */
 const fold = (address: unknown) => String(address).replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
+/** A refused event or job does not refuse the session of the user, of whom Clerk may know later. */
+const keyOf = (clerkId: string, isVerified = false) => `${isVerified} ${clerkId}`;
+
 const isUserId = (id: unknown): id is string => String(id).startsWith('user_');
 
 class Rollback extends Error {}
@@ -235,20 +238,21 @@ export function linkTable<T>(
 
   return {
     find: (clerkId) => statements.find(clerkId),
-    exists: async (clerkId) => !refused.has(clerkId),
+    exists: async (clerkId, { isVerified }) => !refused.has(keyOf(clerkId, isVerified)),
     async insert(clerkId, surroundings) {
       const { isVerified } = surroundings;
       if (!clerkId.startsWith(PREFIXES[kind])) throw new Error(`Not an id of Clerk (${PREFIXES[kind]}…)`);
-      if (isVerified && refused.has(clerkId)) return undefined;
+      const key = keyOf(clerkId, isVerified);
+      if (isVerified && refused.has(key)) return undefined;
       let isOwn = false;
-      const inserted = await flights(`${isVerified} ${clerkId}`, () => {
+      const inserted = await flights(key, () => {
         isOwn = true;
         return withTimeout(REGISTRATION_MS, insert(clerkId, surroundings));
       });
       if (typeof inserted === 'string' && !isOwn) return { existing: inserted };
       if (inserted === undefined) {
-        refused.add(clerkId);
-        setTimeout(() => refused.delete(clerkId), REFUSAL_MS).unref();
+        refused.add(key);
+        setTimeout(() => refused.delete(key), REFUSAL_MS).unref();
       }
       return inserted;
     },
