@@ -92,7 +92,11 @@ function listener(request: IncomingMessage, response: ServerResponse): void {
     else response.writeHead(status, headers).end(body);
   };
   request.once('overflow', () => reject(413));
-  if (status === undefined) handle(request, response).catch((error: unknown) => reject(500, error));
+  if (status === undefined)
+    handle(request, response).catch((error: unknown) => {
+      // After an overflow, the response has ended.
+      if (!response.writableEnded) reject(500, error);
+    });
   else reject(status);
 }
 
