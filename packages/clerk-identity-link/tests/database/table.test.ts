@@ -156,7 +156,7 @@ describe.each(Object.entries(CLIENTS))('With %s', (_name, create) => {
     expect(await idsOf(other.id)).toEqual([guest]);
   });
 
-  test('A process calls Clerk once in five seconds for a signed-in user without a row, and register() calls it again', async () => {
+  test('A process calls Clerk once in five seconds for a signed-in user without a row. register() calls it again, and its refusal does not count for a session', async () => {
     vi.useFakeTimers(FAKE);
     const { id } = createUser();
     const columns = vi.fn(async (): Promise<object | undefined> => undefined);
@@ -164,9 +164,12 @@ describe.each(Object.entries(CLIENTS))('With %s', (_name, create) => {
     for (const expected of [1, 1, 2]) {
       if (expected === 2) await vi.advanceTimersByTimeAsync(5_000);
       expect([await visit(table, id), calls(id)]).toEqual([undefined, expected]);
-      expect(await table.exists(id, surroundings)).toBe(false);
+      expect(await table.exists(id, { ...surroundings, isVerified: true })).toBe(false);
     }
+    const { id: other } = createUser();
+    expect(await register(table, other)).toBeUndefined();
     columns.mockResolvedValue({});
+    expect(await visit(table, other)).toEqual(expect.any(String));
     expect(await register(table, id)).toMatchObject({ created: true });
   });
 
