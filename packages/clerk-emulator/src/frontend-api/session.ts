@@ -7,11 +7,14 @@ import { issueToken } from '../instance/issued-tokens';
 import { publicMembershipResource } from '../instance/organization-resources';
 import { activeOrganization, membershipsOf } from '../instance/organizations';
 import {
-  browserSessionResource,
-  clientResource,
+  datedResource,
+  publicUserData,
+  publicUserResource,
+  sessionBase,
   signInResource,
   signUpResource,
 } from '../instance/resources';
+import { factorAge } from '../instance/tokens';
 import { type Browser, type BrowserRequest, requireOwnSession } from './browser';
 
 type Resource = Record<string, unknown> | null;
@@ -70,19 +73,24 @@ export function currentClient(instance: Instance, browser: Browser): Resource {
   const { users, signIns, signUps } = instance.store;
   const signIn = signIns.get(client.signInId ?? '');
   const signUp = signUps.get(client.signUpId ?? '');
-  return clientResource(client, {
-    sessions: activeSessions(instance, client.id).map((session) =>
-      currentSession(instance, session, browser),
-    ),
-    signIn:
+  const sessions = activeSessions(instance, client.id);
+  return {
+    object: 'client',
+    ...datedResource(client),
+    sessions: sessions.map((session) => currentSession(instance, session, browser)),
+    sign_in:
       signIn && signIn.status !== 'complete'
         ? signInResource(signIn, users.get(signIn.userId ?? ''), instance)
         : null,
-    signUp: signUp && signUp.status !== 'complete' ? signUpResource(signUp, instance) : null,
-  });
+    sign_up: signUp && signUp.status !== 'complete' ? signUpResource(signUp, instance) : null,
+    last_active_session_id: sessions.at(-1)?.id ?? null,
+    last_authentication_strategy: client.lastStrategy,
+    cookie_expires_at: null,
+    captcha_bypass: true,
+  };
 }
 
-/** Returns the JSON object of a session for the browser. It contains a new token if the session is active. */
+/** Returns a session with its user and, while it is active, a new token for the browser. */
 export function currentSession(
   instance: Instance,
   session: Session,
@@ -90,10 +98,18 @@ export function currentSession(
 ): Record<string, unknown> {
   const user = instance.store.users.get(session.userId);
   const isActive = session.status === 'active' && user !== undefined;
-  const memberships = user ? browserMemberships(instance, user) : [];
-  const token = isActive ? issueToken(instance, session, browser) : undefined;
   const tasks = sessionTasks(instance, session);
-  return browserSessionResource(session, { user, memberships, token, tasks, now: instance.clock.now() });
+  return {
+    ...sessionBase(session),
+    ...(tasks && session.status === 'active' && { status: 'pending' }),
+    tasks,
+    last_active_token: isActive ? { object: 'token', jwt: issueToken(instance, session, browser) } : null,
+    last_active_organization_id: session.organizationId,
+    factor_verification_age: factorAge(session, instance.clock.now()),
+    ...(user && { user: publicUserResource(user, browserMemberships(instance, user)) }),
+    public_user_data: user ? publicUserData(user) : null,
+    ...datedResource(session),
+  };
 }
 
 /** Returns the memberships of the signed-in user. */

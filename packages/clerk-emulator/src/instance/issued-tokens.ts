@@ -1,9 +1,15 @@
+import { randomBytes } from 'node:crypto';
 import { requireUser, sessionTasks } from './accounts';
 import type { Session } from './data';
 import type { Instance } from './instance';
+import { readKey, signJwt } from './jwt';
 import { organizationClaims } from './organization-resources';
 import { fillClaims, requireTokenTemplate } from './token-templates';
-import { type OAuthTokenRequest, oauthToken, sessionToken, templateToken } from './tokens';
+import { factorAge, issueClaims } from './tokens';
+
+/** Values of `cat`, the category, in the header of Clerk's tokens. */
+const SESSION_TOKEN_CATEGORY = 'cl_B7d4PD111AAA';
+const TEMPLATE_TOKEN_CATEGORY = 'cl_B7d4PD222AAA';
 
 interface Request {
   /** Origin of the application for which the token is issued. */
@@ -16,42 +22,72 @@ interface Request {
   readonly template?: string | undefined;
 }
 
-/** Returns a new token for a session. Throws a 404 for an unknown template. */
+/**
+ * Returns a new token for a session, in version 2 of Clerk's format or with the claims of a template. `exp`, `iat`, `iss`, `jti`,
+ * `nbf` and `sub` are Clerk's in both. Throws a 404 for an unknown template.
+ */
 export function issueToken(instance: Instance, session: Session, request: Request = {}): string {
-  const { origin, template: name, organizationId = session.organizationId } = request;
+  const { origin, organizationId = session.organizationId } = request;
   const { store, settings, signingKey } = instance;
   const membership = store.memberships.find(
     (each) => each.organizationId === organizationId && each.userId === session.userId,
   );
-  const issue = {
-    issuer: instance.publishableKey.issuer,
-    now: instance.clock.now(),
-    origin,
-    seconds: request.seconds ?? settings.sessionTokenSeconds,
-  };
-  if (name === undefined) {
-    const custom = fillClaims(instance, settings.sessionClaims, session, membership);
-    const claims = { ...custom, ...(membership && organizationClaims(instance, membership)) };
-    const status = sessionTasks(instance, { ...session, organizationId }) ? 'pending' : 'active';
-    return sessionToken(signingKey, session, { ...issue, status, claims });
+  const template =
+    request.template === undefined ? undefined : requireTokenTemplate(instance, request.template);
+  const now = instance.clock.now();
+  const seconds = request.seconds ?? template?.lifetime ?? settings.sessionTokenSeconds;
+  const issued = issueClaims({ issuer: instance.publishableKey.issuer, now, seconds });
+  const custom = fillClaims(instance, template?.claims ?? settings.sessionClaims, session, membership);
+  const party = origin === undefined ? {} : { azp: origin };
+  const sub = session.userId;
+  if (template === undefined) {
+    const claims = {
+      ...custom,
+      ...(membership && organizationClaims(instance, membership)),
+      ...party,
+      ...(session.actor && { act: session.actor }),
+      ...issued,
+      fva: factorAge(session, now),
+      sid: session.id,
+      sts: sessionTasks(instance, { ...session, organizationId }) ? 'pending' : 'active',
+      sub,
+      v: 2,
+    };
+    return signJwt(signingKey, claims, { cat: SESSION_TOKEN_CATEGORY });
   }
-  const template = requireTokenTemplate(instance, name);
-  const claims = fillClaims(instance, template.claims, session, membership);
-  const seconds = request.seconds ?? template.lifetime;
-  const skew = template.allowed_clock_skew;
-  const own = template.custom_signing_key
-    ? { algorithm: template.signing_algorithm, key: template.signing_key ?? '' }
-    : undefined;
-  return templateToken(signingKey, session.userId, { ...issue, seconds, skew, claims, own });
+  const claims = { ...party, ...custom, ...issued, nbf: issued.iat - template.allowed_clock_skew, sub };
+  const header = { cat: TEMPLATE_TOKEN_CATEGORY };
+  if (!template.custom_signing_key) return signJwt(signingKey, claims, header);
+  const { signing_algorithm: algorithm, signing_key: key } = template;
+  const own = { kid: signingKey.kid, privateKey: readKey(algorithm, key ?? '') };
+  return signJwt(own, claims, header, algorithm);
 }
 
-/** Returns an OAuth access token, with which a client acts for a user. Throws a 404 for an unknown id. */
+/** What an OAuth client requests for an access token. */
+export interface OAuthTokenRequest {
+  /** The resource server (RFC 8707). Without it, the token has no audience. */
+  readonly audience?: string | undefined;
+  readonly scopes?: readonly string[] | undefined;
+  readonly clientId?: string | undefined;
+}
+
+/**
+ * Returns an OAuth access token in Clerk's JWT format (RFC 9068), with which a client acts for a user. Throws a 404 for an unknown
+ * id.
+ */
 export function issueOAuthToken(
   instance: Instance,
-  token: { readonly issuer: string; readonly userId: string },
-  request: OAuthTokenRequest,
+  { issuer, userId }: { readonly issuer: string; readonly userId: string },
+  { audience, scopes = ['profile', 'email'], clientId = 'client_emulator' }: OAuthTokenRequest,
 ): string {
-  requireUser(instance, token.userId);
   const { clock, oauth, signingKey } = instance;
-  return oauthToken(signingKey, { ...token, now: clock.now(), seconds: oauth.accessTokenSeconds }, request);
+  const claims = {
+    ...issueClaims({ issuer, now: clock.now(), seconds: oauth.accessTokenSeconds }),
+    aud: audience,
+    client_id: clientId,
+    jti: `oat_${randomBytes(16).toString('hex')}`,
+    scope: scopes.join(' '),
+    sub: requireUser(instance, userId).id,
+  };
+  return signJwt(signingKey, claims, { typ: 'at+jwt' });
 }

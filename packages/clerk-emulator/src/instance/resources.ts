@@ -17,7 +17,6 @@ import { isVerified } from './identifiers';
 import { imageUrl } from './images';
 import type { Instance } from './instance';
 import type { Settings } from './settings';
-import { factorAge } from './tokens';
 
 /** A JSON object in Clerk's format. */
 export type Resource = Record<string, unknown>;
@@ -202,7 +201,7 @@ export function sessionEventResource(session: Session, user: User): Resource {
 }
 
 /** The fields that all session resources share. */
-function sessionBase(session: Session): Resource {
+export function sessionBase(session: Session): Resource {
   return {
     object: 'session',
     id: session.id,
@@ -211,31 +210,6 @@ function sessionBase(session: Session): Resource {
     abandon_at: session.expireAt,
     last_active_at: session.lastActiveAt,
     actor: session.actor ?? null,
-  };
-}
-
-/** A session in responses of the Frontend API, with its user and, while it is active, a token for the browser. */
-export function browserSessionResource(
-  session: Session,
-  more: {
-    readonly user: User | undefined;
-    readonly memberships: readonly Resource[];
-    readonly token: string | undefined;
-    readonly tasks: readonly Resource[] | null;
-    readonly now: number;
-  },
-): Resource {
-  const { user, token } = more;
-  return {
-    ...sessionBase(session),
-    ...(more.tasks && session.status === 'active' && { status: 'pending' }),
-    tasks: more.tasks,
-    last_active_token: token === undefined ? null : { object: 'token', jwt: token },
-    last_active_organization_id: session.organizationId,
-    factor_verification_age: factorAge(session, more.now),
-    ...(user === undefined ? {} : { user: publicUserResource(user, more.memberships) }),
-    public_user_data: user ? publicUserData(user) : null,
-    ...datedResource(session),
   };
 }
 
@@ -264,28 +238,6 @@ export function deviceResource(session: Session, { userAgent }: Pick<Client, 'us
       ...(name && { browser_name: name, browser_version: version }),
       ip_address: '127.0.0.1',
     },
-  };
-}
-
-/** The client of a browser with its sessions, oldest first, and its open attempts to sign in or up. */
-export function clientResource(
-  client: Client,
-  more: {
-    readonly sessions: readonly Resource[];
-    readonly signIn: Resource | null;
-    readonly signUp: Resource | null;
-  },
-): Resource {
-  return {
-    object: 'client',
-    ...datedResource(client),
-    sessions: more.sessions,
-    sign_in: more.signIn,
-    sign_up: more.signUp,
-    last_active_session_id: more.sessions.at(-1)?.['id'] ?? null,
-    last_authentication_strategy: client.lastStrategy,
-    cookie_expires_at: null,
-    captcha_bypass: true,
   };
 }
 
