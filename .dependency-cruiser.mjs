@@ -120,7 +120,7 @@ export default {
       to: {
         path: '^packages/clerk-emulator/src/',
         pathNot: [
-          '^packages/clerk-emulator/src/(instance/|(errors|http|listen)\\.ts$)',
+          '^packages/clerk-emulator/src/(instance/|(errors|http)\\.ts$)',
           '^packages/clerk-emulator/src/$1/',
         ],
       },

@@ -8,7 +8,15 @@ import { type ClerkJs, DEFAULT_CLERK_JS_FOLDER, serveClerkJs } from './clerk-js'
 import { startConsole } from './console/server';
 import { authorizationServer } from './frontend-api/oauth';
 import { frontendApi } from './frontend-api/routes';
-import { createHttpServer, errorBody, isLoopback, type Routes, requireLoopbackHost } from './http';
+import {
+  close,
+  createHttpServer,
+  errorBody,
+  isLoopback,
+  listen,
+  type Routes,
+  requireLoopbackHost,
+} from './http';
 import {
   acceptPassword,
   createSession,
@@ -24,7 +32,7 @@ import { type Clock, creationTimes, systemClock } from './instance/clock';
 import type { Organization, Session, User } from './instance/data';
 import { type Failures, failureQueue } from './instance/failures';
 import { type HandshakeSettings, handshakes } from './instance/handshakes';
-import { EmailAddress } from './instance/identifier-kinds';
+import { EmailAddress } from './instance/identifiers';
 import { imageResponse } from './instance/images';
 import { type Instance, parsePublishableKey } from './instance/instance';
 import { issueOAuthToken, issueToken, type OAuthTokenRequest } from './instance/issued-tokens';
@@ -36,7 +44,6 @@ import { openStore, type Store } from './instance/store';
 import { changeSettings } from './instance/token-templates';
 import { DAY_SECONDS } from './instance/tokens';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
-import { close, listen } from './listen';
 import { observe } from './observe';
 import { portal } from './portal';
 import { plant, type Seed } from './seed';

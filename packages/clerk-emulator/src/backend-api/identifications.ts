@@ -9,8 +9,7 @@ import {
   withIdentifier,
   withVerification,
 } from '../instance/identifications';
-import { KINDS, type Kind } from '../instance/identifier-kinds';
-import { withPrimary } from '../instance/identifiers';
+import { KINDS, type Kind, withPrimary } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import { unsent } from '../instance/mail';
 

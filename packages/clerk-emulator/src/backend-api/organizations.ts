@@ -3,7 +3,7 @@ import { type ApiRequest, pageOf, parse, type Routes } from '../http';
 import { requireUser } from '../instance/accounts';
 import { ApiError, requireFound } from '../instance/api-error';
 import type { Membership, Organization, OrganizationInvitation } from '../instance/data';
-import { EmailAddress } from '../instance/identifier-kinds';
+import { EmailAddress } from '../instance/identifiers';
 import { storeImage } from '../instance/images';
 import type { Instance } from '../instance/instance';
 import {
@@ -29,7 +29,7 @@ import { invitationStatus } from '../instance/resources';
 import { describeList } from './lists';
 import { changedMetadata, mergedMetadata, OwnMetadata } from './metadata';
 import { Days } from './tickets';
-import { USER_FILTERS, userFields } from './user-fields';
+import { USER_FILTERS, userFields } from './users';
 
 const Fields = {
   ...OwnMetadata.shape,

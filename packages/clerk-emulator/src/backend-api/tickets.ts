@@ -3,7 +3,7 @@ import { type ApiRequest, parse, type Routes } from '../http';
 import { requireFree, requireUser } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
 import type { Invitation, SignInToken } from '../instance/data';
-import { EmailAddress } from '../instance/identifier-kinds';
+import { EmailAddress } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { Metadata } from '../instance/metadata';

@@ -11,8 +11,7 @@ import {
 } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
 import { type Delivery, type OrganizationInvitation, type User, UserSettings } from '../instance/data';
-import { EmailAddress, PhoneNumber } from '../instance/identifier-kinds';
-import { withPrimary } from '../instance/identifiers';
+import { EmailAddress, PhoneNumber, textsOf, withPrimary } from '../instance/identifiers';
 import { storeImage } from '../instance/images';
 import type { Instance } from '../instance/instance';
 import { issueOAuthToken } from '../instance/issued-tokens';
@@ -24,9 +23,8 @@ import {
 import { invitationsTo, membershipsOf } from '../instance/organizations';
 import { hashPassword, importDigest, passwordMatches } from '../instance/passwords';
 import { invitationStatus, userResource } from '../instance/resources';
-import { describeList, optionalPage } from './lists';
+import { describeList, type Fields, optionalPage } from './lists';
 import { changedMetadata, MetadataChange, mergedMetadata } from './metadata';
-import { USER_FILTERS, userFields } from './user-fields';
 
 /** The values of `password_hasher`. */
 const HASHERS =
@@ -174,6 +172,35 @@ function userChanges(fields: z.output<z.ZodObject<typeof UserFields>>): Partial<
     ...changedMetadata(fields),
   };
 }
+
+/** The fields by which a list of users, or of rows that belong to users, is selected and sorted. */
+export function userFields<Row>(userOf: (row: Row) => User): Fields<Row> {
+  const fields: Fields<User> = {
+    email_address: ({ emails }) => emails.map(({ value }) => value),
+    phone_number: ({ phones }) => phones.map(({ value }) => value),
+    web3_wallet: ({ wallets }) => wallets.map(({ value }) => value),
+    web3wallet: ({ wallets }) => wallets.map(({ value }) => value),
+    username: ({ username }) => [username],
+    user_id: ({ id }) => [id],
+    first_name: ({ firstName }) => [firstName],
+    last_name: ({ lastName }) => [lastName],
+    name: ({ firstName, lastName }) => [[firstName, lastName].filter(Boolean).join(' ')],
+    query: textsOf,
+    created_at: ({ createdAt }) => [createdAt],
+    updated_at: ({ updatedAt }) => [updatedAt],
+    last_sign_in_at: ({ lastSignInAt }) => [lastSignInAt],
+    // The emulator records no activity but sign-ins.
+    last_active_at: ({ lastSignInAt }) => [lastSignInAt],
+  };
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, read]) => [name, (row: Row) => read(userOf(row))]),
+  );
+}
+
+/** The filters that lists of users and of memberships have in common. */
+export const USER_FILTERS =
+  'email_address phone_number username web3_wallet user_id query email_address_query phone_number_query ' +
+  'username_query name_query last_active_at_before last_active_at_after created_at_before created_at_after';
 
 const USER_ORDERS =
   'created_at updated_at email_address web3wallet first_name last_name phone_number username last_active_at last_sign_in_at';

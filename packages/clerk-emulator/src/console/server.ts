@@ -2,10 +2,9 @@ import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { serveStatic } from '@hono/node-server/serve-static';
 import { Hono, type MiddlewareHandler } from 'hono';
-import { createHttpServer, type Routes, requireLoopbackHost, serve } from '../http';
+import { close, createHttpServer, listen, type Routes, requireLoopbackHost, serve } from '../http';
 import { ApiError } from '../instance/api-error';
 import type { Instance } from '../instance/instance';
-import { close, listen } from '../listen';
 import { consoleRoutes } from './routes';
 import { streamState } from './state';
 

@@ -1,5 +1,5 @@
 import { PASSWORD_LENGTH, USERNAME_LENGTH } from '../instance/accounts';
-import { KIND_NAMES, KINDS } from '../instance/identifier-kinds';
+import { KIND_NAMES, KINDS } from '../instance/identifiers';
 import { imageUrl } from '../instance/images';
 import type { Instance } from '../instance/instance';
 import { identificationStrategies } from '../instance/resources';

@@ -8,8 +8,7 @@ import {
   withIdentifier,
   withVerification,
 } from '../instance/identifications';
-import { KINDS, type Kind } from '../instance/identifier-kinds';
-import { isVerified } from '../instance/identifiers';
+import { isVerified, KINDS, type Kind } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
 import { type BrowserRequest, requireSignedIn } from './browser';

@@ -3,8 +3,7 @@ import { pageOf, parse, type Routes } from '../http';
 import { requireUser } from '../instance/accounts';
 import { requireFound } from '../instance/api-error';
 import type { Membership, Organization, OrganizationInvitation, User } from '../instance/data';
-import { EmailAddress } from '../instance/identifier-kinds';
-import { textsOf } from '../instance/identifiers';
+import { EmailAddress, textsOf } from '../instance/identifiers';
 import { storeImage } from '../instance/images';
 import type { Instance } from '../instance/instance';
 import {

@@ -3,7 +3,7 @@ import { parse, type Routes, wrapHandlers } from '../http';
 import { requireUser } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
 import type { Session, User, Verification } from '../instance/data';
-import { CodeStrategy } from '../instance/identifier-kinds';
+import { CodeStrategy } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import { CodeRequest, checkCode, mailCodeToUser, unsent } from '../instance/mail';
 import { verifyPassword } from '../instance/passwords';

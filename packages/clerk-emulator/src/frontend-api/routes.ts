@@ -25,7 +25,6 @@ import {
   requireSignedIn,
 } from './browser';
 import { environment } from './environment';
-import { externalAccountRoutes } from './external-accounts';
 import { handshake } from './handshake';
 import { identificationRoutes } from './identifications';
 import { meRoutes } from './me';
@@ -35,7 +34,7 @@ import { requireReverification, reverificationRoutes } from './reverification';
 import { currentClient, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
-import { socialProvider } from './social';
+import { externalAccountRoutes, socialProvider } from './social';
 import { openTicketLink } from './ticket-link';
 
 /** An empty id selects the personal account. */

@@ -13,8 +13,7 @@ import {
 } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
 import { type Client, SignIn, type SignInToken, type User } from '../instance/data';
-import { CodeStrategy } from '../instance/identifier-kinds';
-import { userByIdentifier } from '../instance/identifiers';
+import { CodeStrategy, userByIdentifier } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { CodeRequest, checkCode, mailCodeToUser } from '../instance/mail';

@@ -9,7 +9,7 @@ import {
 } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
 import { SignUp, type Verification } from '../instance/data';
-import { EmailAddress, PhoneNumber } from '../instance/identifier-kinds';
+import { EmailAddress, PhoneNumber } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';

@@ -1,8 +1,7 @@
 import { requireFree, updateUser } from './accounts';
 import { requireFound } from './api-error';
 import type { User, Verification } from './data';
-import { KINDS, type Kind } from './identifier-kinds';
-import { isVerified } from './identifiers';
+import { isVerified, KINDS, type Kind } from './identifiers';
 import { newId } from './ids';
 import type { Instance } from './instance';
 import { unsent } from './mail';

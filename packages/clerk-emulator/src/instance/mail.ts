@@ -2,8 +2,7 @@ import { randomInt } from 'node:crypto';
 import { z } from 'zod';
 import { ApiError } from './api-error';
 import type { Mail, User, Verification } from './data';
-import { CodeStrategy, KINDS, kindOf } from './identifier-kinds';
-import { isVerified } from './identifiers';
+import { CodeStrategy, isVerified, KINDS, kindOf } from './identifiers';
 import { newId } from './ids';
 import type { Instance } from './instance';
 

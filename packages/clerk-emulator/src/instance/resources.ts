@@ -12,8 +12,7 @@ import type {
   User,
   Verification,
 } from './data';
-import { KIND_NAMES, KINDS, type Kind } from './identifier-kinds';
-import { isVerified } from './identifiers';
+import { isVerified, KIND_NAMES, KINDS, type Kind } from './identifiers';
 import { imageUrl } from './images';
 import type { Instance } from './instance';
 import type { Settings } from './settings';

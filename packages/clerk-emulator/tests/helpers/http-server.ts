@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
-import { close, listen } from '../../src/listen';
+import { close, listen } from '../../src/http';
 
 /** Starts an HTTP server that responds with the result of `handler`. */
 export async function startHttpServer(handler: (request: Request) => Response | Promise<Response>) {
