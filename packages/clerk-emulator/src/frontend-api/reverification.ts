@@ -1,21 +1,14 @@
-import { z } from 'zod';
 import { parse, type Routes, wrapHandlers } from '../http';
 import { requireUser } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
 import type { Session, User, Verification } from '../instance/data';
-import { CodeStrategy } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
-import { CodeRequest, checkCode, mailCodeToUser, unsent } from '../instance/mail';
+import { CodeRequest, checkCode, FirstFactor, mailCodeToUser, unsent } from '../instance/mail';
 import { verifyPassword } from '../instance/passwords';
 import { firstFactors, verificationResource } from '../instance/resources';
 import { factorAge } from '../instance/tokens';
 import { type BrowserRequest, requireOwnSession, requireSignedIn } from './browser';
 import { currentSession } from './session';
-
-const Attempt = z.discriminatedUnion('strategy', [
-  z.object({ strategy: z.literal('password'), password: z.string() }),
-  z.object({ strategy: CodeStrategy, code: z.string() }),
-]);
 
 const UNSENT = unsent('email_code');
 
@@ -30,7 +23,7 @@ export function reverificationRoutes(instance: Instance): Routes<BrowserRequest,
       return mailCodeToUser(instance, user, 'reverification', parse(CodeRequest, body));
     },
     'POST /v1/client/sessions/:id/verify/attempt_first_factor': (body, user, session) => {
-      const input = parse(Attempt, body);
+      const input = parse(FirstFactor, body);
       if (input.strategy === 'password') return verifyPassword(instance, user, input.password);
       const save = (reverification: Verification) => sessions.put({ ...session, reverification });
       return checkCode(instance, session.reverification ?? null, input.code, save);

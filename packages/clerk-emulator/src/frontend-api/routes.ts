@@ -116,23 +116,18 @@ function handleRequest(
   handler: (request: BrowserRequest) => ApiResponse,
 ): ApiResponse {
   const request = { ...received, browser: recognizeBrowser(instance, received) };
-  const response = attempt(
-    () => handler(request),
-    () => currentClient(instance, request.browser),
-  );
+  let response: ApiResponse;
+  try {
+    response = handler(request);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const meta = { client: currentClient(instance, request.browser) };
+    response = { status: error.status, body: { ...errorBody(error), meta } };
+  }
   const { headers, cookies } = browserState(instance, request);
   return {
     ...response,
     headers: { ...headers, ...response.headers },
     cookies: [...cookies, ...(response.cookies ?? [])],
   };
-}
-
-function attempt(handle: () => ApiResponse, client: () => unknown): ApiResponse {
-  try {
-    return handle();
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    return { status: error.status, body: { ...errorBody(error), meta: { client: client() } } };
-  }
 }

@@ -1,5 +1,7 @@
 import { ApiError } from '../instance/api-error';
+import { Verification } from '../instance/data';
 import type { Instance } from '../instance/instance';
+import { type BrowserRequest, requireOwnPage } from './browser';
 
 /** The parameters that a setting permits. */
 const SETTINGS = new Map([
@@ -19,10 +21,25 @@ export function requireSetting(
   }
 }
 
-/** Throws Clerk's 422 unless the strategy is that of an enabled social provider, such as `oauth_google`. */
-export function requireProvider({ settings }: Pick<Instance, 'settings'>, strategy: string): string {
+const SOCIAL_MILLISECONDS = 10 * 60 * 1000;
+
+/**
+ * Returns a verification on the page of a social provider. The attempt is a sign-in, a sign-up or an external account. Throws
+ * Clerk's 422 unless the strategy is that of an enabled provider, such as `oauth_google`, and a 400 for a page of another site.
+ */
+export function socialVerification(
+  instance: Instance,
+  request: BrowserRequest,
+  attemptId: string,
+  { strategy = '', redirect_url = '' }: Partial<Record<'strategy' | 'redirect_url', string | undefined>>,
+): Verification {
   const provider = strategy.replace(/^oauth_/, '');
-  if (strategy.startsWith('oauth_') && settings.socialProviders.includes(provider)) return provider;
-  const message = `${strategy} does not match one of the allowed values for parameter strategy.`;
-  throw new ApiError(422, 'form_param_value_invalid', message, 'strategy');
+  if (!strategy.startsWith('oauth_') || !instance.settings.socialProviders.includes(provider)) {
+    const message = `${strategy} does not match one of the allowed values for parameter strategy.`;
+    throw new ApiError(422, 'form_param_value_invalid', message, 'strategy');
+  }
+  const returnUrl = requireOwnPage(instance, request, redirect_url).href;
+  const page = `${request.url.origin}/social/${provider}?attempt=${attemptId}`;
+  const expireAt = instance.clock.now() + SOCIAL_MILLISECONDS;
+  return Verification.parse({ strategy, expireAt, social: { page, returnUrl } });
 }

@@ -13,28 +13,16 @@ import {
 } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
 import { type Client, SignIn, type SignInToken, type User } from '../instance/data';
-import { CodeStrategy, userByIdentifier } from '../instance/identifiers';
+import { userByIdentifier } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
-import { CodeRequest, checkCode, mailCodeToUser } from '../instance/mail';
+import { CodeRequest, checkCode, FirstFactor, mailCodeToUser } from '../instance/mail';
 import { verifyPassword } from '../instance/passwords';
 import { signInResource } from '../instance/resources';
-import {
-  connect,
-  ownerOf,
-  requireTransfer,
-  type SocialAccount,
-  socialVerification,
-} from '../instance/social';
+import { connect, ownerOf, requireTransfer, type SocialAccount } from '../instance/social';
 import { closeTicket, requireTicket, verifiedByTicket } from '../instance/tickets';
-import {
-  ATTEMPT_LIFE,
-  type BrowserRequest,
-  requireOwnAttempt,
-  requireOwnPage,
-  requireSignedOut,
-} from './browser';
-import { requireProvider } from './settings';
+import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
+import { socialVerification } from './settings';
 
 const Create = z.object({
   identifier: z.string().optional(),
@@ -44,10 +32,6 @@ const Create = z.object({
   redirect_url: z.string().optional(),
   transfer: z.stringbool().optional(),
 });
-const Attempt = z.discriminatedUnion('strategy', [
-  z.object({ strategy: z.literal('password'), password: z.string() }),
-  z.object({ strategy: CodeStrategy, code: z.string() }),
-]);
 const Reset = z.object({
   password: z.string(),
   sign_out_of_other_sessions: z.stringbool().default(false),
@@ -67,10 +51,14 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
         const signIn = { ...begin(instance, client, undefined), verification: externalVerification ?? null };
         return enterSignIn(instance, signIn, requireTransfer(external));
       }
-      if (input.strategy?.startsWith('oauth_')) return beginSocial(instance, client, request, input);
+      if (input.strategy?.startsWith('oauth_')) {
+        const id = newId('sia');
+        const verification = socialVerification(instance, request, id, input);
+        return begin(instance, client, undefined, { id, verification });
+      }
       const user = requireUserByIdentifier(instance, input.identifier);
       requireOtherUser(instance, client, user);
-      const begun = begin(instance, client, user, input.identifier);
+      const begun = begin(instance, client, user, { identifier: input.identifier ?? null });
       if (user === undefined) return begun;
       if (input.password !== undefined) return enterPassword(instance, begun, user, input.password);
       if (input.strategy === undefined || input.strategy === 'password') return begun;
@@ -83,7 +71,7 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<
     },
     'POST /v1/client/sign_ins/:id/attempt_first_factor': (request) => {
       const { signIn, user } = openSignIn(instance, request);
-      const input = parse(Attempt, request.body);
+      const input = parse(FirstFactor, request.body);
       if (input.strategy === 'password') return enterPassword(instance, signIn, user, input.password);
       const sent = signIn.verification?.strategy === input.strategy ? signIn.verification : null;
       const verification = checkCode(instance, sent, input.code, (failed) =>
@@ -139,16 +127,22 @@ function acceptTicket(instance: Instance, client: Client, ticket: string): SignI
   return signIn;
 }
 
-function begin(instance: Instance, client: Client, user: User | undefined, identifier?: string): SignIn {
+function begin(
+  instance: Instance,
+  client: Client,
+  user: User | undefined,
+  fields: Partial<SignIn> = {},
+): SignIn {
   if (client.signInId !== null) instance.store.signIns.delete(client.signInId);
   const signIn = instance.store.signIns.put(
     SignIn.parse({
       id: newId('sia'),
       clientId: client.id,
       status: user ? 'needs_first_factor' : 'needs_identifier',
-      identifier: identifier ?? user?.email ?? null,
+      identifier: user?.email ?? null,
       userId: user?.id ?? null,
       abandonAt: instance.clock.now() + ATTEMPT_LIFE,
+      ...fields,
     }),
   );
   instance.store.clients.put({ ...client, signInId: signIn.id });
@@ -165,21 +159,6 @@ function sendCode(instance: Instance, signIn: SignIn, user: User, request: z.out
   const purpose = request.strategy.startsWith('reset_') ? 'password reset' : 'sign-in';
   const verification = mailCodeToUser(instance, user, purpose, request);
   return instance.store.signIns.put({ ...signIn, status: 'needs_first_factor', verification });
-}
-
-/** Starts a sign-in that continues on the page of a social provider. */
-function beginSocial(
-  instance: Instance,
-  client: Client,
-  request: BrowserRequest,
-  input: z.output<typeof Create>,
-): SignIn {
-  const provider = requireProvider(instance, input.strategy ?? '');
-  const returnUrl = requireOwnPage(instance, request, input.redirect_url ?? '').href;
-  const signIn = begin(instance, client, undefined);
-  const { origin } = request.url;
-  const verification = socialVerification(instance, signIn.id, { provider, origin, returnUrl });
-  return instance.store.signIns.put({ ...signIn, verification });
 }
 
 /**

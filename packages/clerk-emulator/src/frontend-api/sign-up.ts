@@ -14,16 +14,10 @@ import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
 import { missingFields, signUpResource, unverifiedFields } from '../instance/resources';
-import { ownerOf, requireTransfer, type SocialAccount, socialVerification } from '../instance/social';
+import { ownerOf, requireTransfer, type SocialAccount } from '../instance/social';
 import { closeTicket, requireTicket, ticketsOf, verifiedByTicket } from '../instance/tickets';
-import {
-  ATTEMPT_LIFE,
-  type BrowserRequest,
-  requireOwnAttempt,
-  requireOwnPage,
-  requireSignedOut,
-} from './browser';
-import { requireProvider, requireSetting } from './settings';
+import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
+import { requireSetting, socialVerification } from './settings';
 
 /** Treats an empty field as missing, because the SDK sends all fields of its form. */
 const optional = <Schema extends z.ZodType>(schema: Schema) =>
@@ -77,11 +71,7 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
       const externalVerification = input.transfer
         ? requireTransfer(verification)
         : input.strategy?.startsWith('oauth_')
-          ? socialVerification(instance, begun.id, {
-              provider: requireProvider(instance, input.strategy),
-              origin: request.url.origin,
-              returnUrl: requireOwnPage(instance, request, input.redirect_url ?? '').href,
-            })
+          ? socialVerification(instance, request, begun.id, input)
           : null;
       const signUp = signUps.put({ ...begun, externalVerification });
       if (client.signUpId !== null) signUps.delete(client.signUpId);

@@ -10,9 +10,9 @@ import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { deletedResource } from '../instance/organizations';
 import { externalAccountResource } from '../instance/resources';
-import { type SocialAccount, socialVerification } from '../instance/social';
-import { type BrowserRequest, requireOwnPage, requireSignedIn } from './browser';
-import { requireProvider } from './settings';
+import type { SocialAccount } from '../instance/social';
+import { type BrowserRequest, requireSignedIn } from './browser';
+import { socialVerification } from './settings';
 import { enterSignIn } from './sign-in';
 import { enterSignUp } from './sign-up';
 
@@ -140,15 +140,10 @@ export function externalAccountRoutes(instance: Instance): Routes<BrowserRequest
   return {
     'POST /v1/me/external_accounts': (request) => {
       const { user } = requireSignedIn(instance, request);
-      const { strategy, redirect_url } = parse(Connect, request.body);
-      const provider = requireProvider(instance, strategy);
-      const returnUrl = requireOwnPage(instance, request, redirect_url).href;
+      const input = parse(Connect, request.body);
       const id = newId('eac');
-      const verification = socialVerification(instance, id, {
-        provider,
-        origin: request.url.origin,
-        returnUrl,
-      });
+      const verification = socialVerification(instance, request, id, input);
+      const provider = input.strategy.replace('oauth_', '');
       const account = { id, provider, email: '', firstName: null, lastName: null, verification };
       const externalAccounts = [...user.externalAccounts, account];
       return externalAccountResource(updateUser(instance, user, { externalAccounts }), account);

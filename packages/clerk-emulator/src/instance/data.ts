@@ -10,12 +10,12 @@ const Dated = { id: z.string(), createdAt: Time, updatedAt: Time };
 export type Dated = Readonly<{ id: string; createdAt: number; updatedAt: number }>;
 
 /** A verification of the user by a code, the password, a ticket (a secret in a link), or a social provider. */
-const Verification = z.object({
+export const Verification = z.object({
   strategy: z.string(),
-  status: z.enum(['unverified', 'verified', 'transferable']),
-  code: z.string().nullable(),
-  attempts: z.number(),
-  expireAt: Time,
+  status: z.enum(['unverified', 'verified', 'transferable']).default('unverified'),
+  code: z.string().nullable().default(null),
+  attempts: z.number().default(0),
+  expireAt: Time.default(0),
   /** The page of a social provider, and the page of the application to which it returns. */
   social: z.object({ page: z.string(), returnUrl: z.string() }).optional(),
   error: z.looseObject({ code: z.string() }).optional(),

@@ -28,23 +28,14 @@ export interface Failures {
   clear(): void;
 }
 
-/** The failures, with additional functions for the servers of the emulator. */
-export interface FailureQueue extends Failures {
-  /** Validates a failure, including its operation. */
-  readonly schema: typeof Failure;
-  /** Returns the failure that applies to this call of an operation, if any, and decrements its `calls`. */
-  take(operation: string): PendingFailure | undefined;
-}
-
 /** Returns an empty queue. `operations` returns the operations that can fail. */
-export function failureQueue(operations: () => readonly string[]): FailureQueue {
+export function failureQueue(operations: () => readonly string[]) {
   const schema = Failure.refine(({ operation }) => operations().includes(operation), {
     error: 'the emulator has no such operation',
     path: ['operation'],
   });
   let pending: readonly PendingFailure[] = [];
-  return {
-    schema,
+  const failures: Failures = {
     add(input) {
       const failure = { id: newId('fail'), ...schema.parse(input) };
       pending = [...pending, failure];
@@ -54,7 +45,13 @@ export function failureQueue(operations: () => readonly string[]): FailureQueue 
     clear() {
       pending = [];
     },
-    take(operation) {
+  };
+  return {
+    ...failures,
+    /** Validates a failure, including its operation. */
+    schema,
+    /** Returns the failure that applies to this call of an operation, if any, and decrements its `calls`. */
+    take(operation: string): PendingFailure | undefined {
       const failure = pending.find((each) => each.operation === operation);
       if (failure === undefined) return undefined;
       const { id, calls } = failure;

@@ -17,37 +17,30 @@ export interface HandshakeSettings {
   readonly azp: boolean;
 }
 
-/** The handshake settings of an instance, and the stored cookies that the application's server gets in exchange for a nonce. */
-export interface Handshakes {
-  readonly settings: HandshakeSettings;
-  set(settings: Partial<HandshakeSettings>): void;
-  /** Stores the cookies of a handshake and returns a new nonce for them. */
-  store(cookies: readonly string[]): string;
-  /** Returns the cookies of a nonce and removes the nonce. Returns undefined for an unknown, used or expired nonce. */
-  take(nonce: string): readonly string[] | undefined;
-}
-
 /** Lifetime of a nonce. The application's server must exchange it for the cookies within this time. */
 export const HANDSHAKE_SECONDS = 60;
 
-export function handshakes(clock: Clock, initial: Partial<HandshakeSettings> = {}): Handshakes {
+/** Returns the handshake settings of an instance, and a store of the cookies that the application's server gets for a nonce. */
+export function handshakes(clock: Clock, initial: Partial<HandshakeSettings> = {}) {
   let settings: HandshakeSettings = { format: 'nonce', azp: true, ...initial };
   const pending = new Map<string, { readonly cookies: readonly string[]; readonly expireAt: number }>();
   return {
     get settings() {
       return settings;
     },
-    set(changes) {
+    set(changes: Partial<HandshakeSettings>) {
       settings = { ...settings, ...changes };
     },
-    store(cookies) {
+    /** Stores the cookies of a handshake and returns a new nonce for them. */
+    store(cookies: readonly string[]): string {
       const now = clock.now();
       for (const [nonce, { expireAt }] of pending) if (expireAt <= now) pending.delete(nonce);
       const nonce = newId('nonce');
       pending.set(nonce, { cookies, expireAt: now + HANDSHAKE_SECONDS * 1000 });
       return nonce;
     },
-    take(nonce) {
+    /** Returns the cookies of a nonce and removes the nonce. Returns undefined for an unknown, used or expired nonce. */
+    take(nonce: string): readonly string[] | undefined {
       const handshake = pending.get(nonce);
       pending.delete(nonce);
       return handshake && handshake.expireAt > clock.now() ? handshake.cookies : undefined;

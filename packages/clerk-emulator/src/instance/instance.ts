@@ -1,9 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from './clock';
-import type { FailureQueue } from './failures';
-import type { Handshakes } from './handshakes';
+import type { failureQueue } from './failures';
+import type { handshakes } from './handshakes';
 import type { SigningKey } from './jwt';
-import type { RequestLog } from './requests';
+import type { requestLog } from './requests';
 import type { Settings } from './settings';
 import type { Store } from './store';
 import type { Webhooks } from './webhooks';
@@ -21,9 +21,9 @@ export interface Instance {
   readonly creationTime: () => number;
   readonly store: Store;
   readonly webhooks: Webhooks;
-  readonly failures: FailureQueue;
-  readonly requests: RequestLog;
-  readonly handshakes: Handshakes;
+  readonly failures: ReturnType<typeof failureQueue>;
+  readonly requests: ReturnType<typeof requestLog>;
+  readonly handshakes: ReturnType<typeof handshakes>;
   /**
    * Settings of OAuth. An opaque access token is a random string that starts with `oat_`. `loopbackClients` lets the metadata
    * document of a client be on this machine.

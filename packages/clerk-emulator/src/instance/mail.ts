@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { z } from 'zod';
 import { ApiError } from './api-error';
-import type { Mail, User, Verification } from './data';
+import { type Mail, type User, Verification } from './data';
 import { CodeStrategy, isVerified, KINDS, kindOf } from './identifiers';
 import { newId } from './ids';
 import type { Instance } from './instance';
@@ -15,13 +15,7 @@ const TEST_CODE = '424242';
 const TEST_RECIPIENT = /\+clerk_test@|^\+1\d{3}55501\d\d$/;
 
 /** Returns a verification by a code that was not sent yet. */
-export const unsent = (strategy: CodeStrategy): Verification => ({
-  strategy,
-  status: 'unverified',
-  code: null,
-  attempts: 0,
-  expireAt: 0,
-});
+export const unsent = (strategy: CodeStrategy): Verification => Verification.parse({ strategy });
 
 /** A request to send a code, to the identifier with an id or else to the primary one. */
 export const CodeRequest = z.object({
@@ -29,6 +23,12 @@ export const CodeRequest = z.object({
   email_address_id: z.string().optional(),
   phone_number_id: z.string().optional(),
 });
+
+/** A verification by the password or by a code. */
+export const FirstFactor = z.discriminatedUnion('strategy', [
+  z.object({ strategy: z.literal('password'), password: z.string() }),
+  z.object({ strategy: CodeStrategy, code: z.string() }),
+]);
 
 /** Sends a code to an identifier of a user. Throws a 422 if it is not a verified identifier of the user. */
 export function mailCodeToUser(
@@ -64,7 +64,7 @@ export function mailCode(
   mails.put({ id: newId('ema'), to, code, purpose, sentAt: now });
   const [oldest] = mails.all();
   if (oldest && mails.size() > MAX_MAILS) mails.delete(oldest.id);
-  return { strategy, status: 'unverified', code, attempts: 0, expireAt: now + CODE_LIFE };
+  return Verification.parse({ strategy, code, expireAt: now + CODE_LIFE });
 }
 
 /**

@@ -11,21 +11,15 @@ export interface LoggedRequest {
   readonly durationMilliseconds: number;
 }
 
-/** The last requests to both APIs, oldest first. They are only in memory. */
-export interface RequestLog {
-  add(request: Omit<LoggedRequest, 'id'>): void;
-  all(): LoggedRequest[];
-}
-
 const MAX_REQUESTS = 200;
 /** Longer paths are cut to save memory, because clients choose the length of a path. */
 const MAX_PATH_LENGTH = 200;
 
-/** Returns an empty log. The log calls `changed` after each request. */
-export function requestLog(changed: () => void): RequestLog {
+/** Returns an empty log of the last requests to both APIs, oldest first. It is only in memory. It calls `changed` after each request. */
+export function requestLog(changed: () => void) {
   const requests: LoggedRequest[] = [];
   return {
-    add(request) {
+    add(request: Omit<LoggedRequest, 'id'>): void {
       requests.push({ ...request, id: newId('req'), path: request.path.slice(0, MAX_PATH_LENGTH) });
       if (requests.length > MAX_REQUESTS) requests.shift();
       changed();

@@ -1,30 +1,12 @@
 import { updateUser } from './accounts';
 import { ApiError } from './api-error';
-import type { ExternalAccount, User, Verification } from './data';
+import type { ExternalAccount, User } from './data';
 import { userByIdentifier } from './identifiers';
 import { newId } from './ids';
 import type { Instance } from './instance';
 
-const LIFE = 10 * 60 * 1000;
-
 /** What a social provider reports about its user. */
 export type SocialAccount = Pick<ExternalAccount, 'provider' | 'email' | 'firstName' | 'lastName'>;
-
-/** Returns a verification by a social provider. The attempt is a sign-in, a sign-up or an external account. */
-export function socialVerification(
-  instance: Instance,
-  attemptId: string,
-  { provider, origin, returnUrl }: { provider: string; origin: string; returnUrl: string },
-): Verification {
-  return {
-    strategy: `oauth_${provider}`,
-    status: 'unverified',
-    code: null,
-    attempts: 0,
-    expireAt: instance.clock.now() + LIFE,
-    social: { page: `${origin}/social/${provider}?attempt=${attemptId}`, returnUrl },
-  };
-}
 
 /** Returns the user of an account: the one who has connected it, or the one with its address. */
 export function ownerOf(instance: Instance, { provider, email }: SocialAccount): User | undefined {

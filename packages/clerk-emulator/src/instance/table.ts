@@ -1,31 +1,18 @@
 /** Rows by id, in the order of insertion. Rows are immutable: a change replaces the row. */
-export interface Table<Row extends { readonly id: string }> {
-  get(id: string): Row | undefined;
-  put<NewRow extends Row>(row: NewRow): NewRow;
-  delete(id: string): void;
-  clear(): void;
-  all(): Row[];
-  size(): number;
-  find(matches: (row: Row) => boolean): Row | undefined;
-  /** Returns all rows. `JSON.stringify` calls this function. */
-  toJSON(): Row[];
-}
+export type Table<Row extends { readonly id: string }> = ReturnType<typeof openTable<Row>>;
 
 /** Returns a table with the given rows. It calls `changed` after each change. */
-export function openTable<Row extends { readonly id: string }>(
-  rows: readonly Row[],
-  changed: () => void,
-): Table<Row> {
+export function openTable<Row extends { readonly id: string }>(rows: readonly Row[], changed: () => void) {
   const byId = new Map(rows.map((row) => [row.id, row]));
   const all = () => [...byId.values()];
   return {
-    get: (id) => byId.get(id),
-    put(row) {
+    get: (id: string): Row | undefined => byId.get(id),
+    put<NewRow extends Row>(row: NewRow): NewRow {
       byId.set(row.id, row);
       changed();
       return row;
     },
-    delete(id) {
+    delete(id: string): void {
       if (byId.delete(id)) changed();
     },
     clear() {
@@ -34,10 +21,11 @@ export function openTable<Row extends { readonly id: string }>(
     },
     all,
     size: () => byId.size,
-    find(matches) {
+    find(matches: (row: Row) => boolean): Row | undefined {
       for (const row of byId.values()) if (matches(row)) return row;
       return undefined;
     },
+    /** `JSON.stringify` calls this function. */
     toJSON: all,
   };
 }

@@ -1,5 +1,5 @@
 import { ApiError, requireFound } from './api-error';
-import type { Ticket, Verification } from './data';
+import { type Ticket, Verification } from './data';
 import { newId, newRow } from './ids';
 import type { Instance } from './instance';
 
@@ -76,5 +76,5 @@ export function revokeTicket<Wanted extends Kind>(
 
 /** Returns a completed verification for a valid ticket. */
 export function verifiedByTicket({ expireAt }: Ticket): Verification {
-  return { strategy: 'ticket', status: 'verified', code: null, attempts: 0, expireAt };
+  return Verification.parse({ strategy: 'ticket', status: 'verified', expireAt });
 }
