@@ -39,29 +39,26 @@ import { type BrowserRequest, requireSignedIn } from './browser';
 
 const Fields = z.object({ name: z.string().min(1), slug: z.string().min(1).optional() });
 
-/** Returns a function that returns the user of a request with the user's organization. It throws unless the user is a member. */
-function memberOf(instance: Instance) {
+/**
+ * Returns a function that returns the user of a request with the user's organization. It throws unless the user is a member, and a
+ * 403 unless the role of the user has the permission.
+ */
+function memberOf(instance: Instance, permission?: string) {
   return (request: BrowserRequest) => {
     const { user } = requireSignedIn(instance, request);
-    const organizationId = ownOrganization(instance, user.id, request.id);
-    const organization = requireOrganization(instance, organizationId);
-    return { user, organization, membership: requireMembership(instance, organization, user.id) };
+    const organization = requireOrganization(instance, ownOrganization(instance, user.id, request.id));
+    const membership = requireMembership(instance, organization, user.id);
+    if (permission !== undefined) requirePermission(instance, membership, permission);
+    return { user, organization, membership };
   };
 }
 
-/** Returns a function as `memberOf` does. It also throws a 403 unless the role of the user has the permission. */
-function managerOf(instance: Instance, permission = 'org:sys_memberships:manage') {
-  return (request: BrowserRequest) => {
-    const found = memberOf(instance)(request);
-    requirePermission(instance, found.membership, permission);
-    return found;
-  };
-}
+const MANAGE_MEMBERS = 'org:sys_memberships:manage';
 
 /** Returns the routes for organizations. Only members can read one. A change needs a permission of the member's role. */
 export function organizationRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
   const asMember = memberOf(instance);
-  const asManager = managerOf(instance, 'org:sys_profile:manage');
+  const asManager = memberOf(instance, 'org:sys_profile:manage');
   const shown = (organization: Organization) => publicOrganizationResource(instance, organization);
   return {
     'POST /v1/organizations': (request) => {
@@ -88,7 +85,7 @@ export function organizationRoutes(instance: Instance): Routes<BrowserRequest, u
       return pageOf(request.url, []);
     },
     'DELETE /v1/organizations/:id': (request) => {
-      const { organization } = managerOf(instance, 'org:sys_profile:delete')(request);
+      const { organization } = memberOf(instance, 'org:sys_profile:delete')(request);
       return deleteOrganization(instance, organization);
     },
     'GET /v1/organizations/:id/roles': (request) => {
@@ -108,7 +105,7 @@ const NewMember = z.object({ user_id: z.string(), role: z.string() });
 /** Returns the routes for the members of organizations, and for the memberships of the signed-in user. */
 export function membershipRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
   const asMember = memberOf(instance);
-  const asManager = managerOf(instance);
+  const asManager = memberOf(instance, MANAGE_MEMBERS);
   const member = (membership: Membership) => publicMembershipResource(instance, membership);
   return {
     'GET /v1/organizations/:id/memberships': (request) => {
@@ -158,7 +155,7 @@ const Invitees = z.object({
 /** Returns the routes for the invitations of organizations, and for those of the signed-in user. */
 export function organizationInvitationRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
   const asMember = memberOf(instance);
-  const asManager = managerOf(instance);
+  const asManager = memberOf(instance, MANAGE_MEMBERS);
   const pending = (organization: Organization) => pendingInvitations(instance, organization);
   const invite = (request: BrowserRequest) => {
     const { user, organization } = asManager(request);

@@ -170,11 +170,8 @@ export function enterSignIn(instance: Instance, signIn: SignIn, account: SocialA
   const { error: _, ...before } = requireTransfer(signIn.verification);
   const owner = ownerOf(instance, account);
   if (owner === undefined) {
-    const error = {
-      code: 'external_account_not_found',
-      message: 'The External Account was not found.',
-      long_message: 'The External Account was not found.',
-    };
+    const message = 'The External Account was not found.';
+    const error = { code: 'external_account_not_found', message, long_message: message };
     return signIns.put({
       ...signIn,
       external: account,

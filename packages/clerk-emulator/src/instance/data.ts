@@ -1,8 +1,9 @@
 import { z } from 'zod';
+import { Metadata } from './metadata';
 import { setting, TokenTemplate } from './settings';
 import { openTable, type Table } from './table';
 
-const Metadata = z.record(z.string(), z.unknown());
+const RowMetadata = { publicMetadata: Metadata.default({}), privateMetadata: Metadata.default({}) };
 /** Milliseconds since 1970. */
 const Time = z.number();
 /** The fields that most rows share. */
@@ -67,8 +68,7 @@ export const User = z.object({
   externalId: z.string().nullable().default(null),
   password: z.string().nullable().default(null),
   passwordUpdatedAt: Time.nullable().default(null),
-  publicMetadata: Metadata.default({}),
-  privateMetadata: Metadata.default({}),
+  ...RowMetadata,
   unsafeMetadata: Metadata.default({}),
   lastSignInAt: Time.nullable().default(null),
   /** Data files of earlier versions lack `banned` and `locked`. A lock never expires: Clerk's setting "Indefinite lockout". */
@@ -187,8 +187,7 @@ export const Organization = z.object({
   maxMemberships: z.number().default(5),
   adminDeleteEnabled: z.boolean().default(true),
   imageUrl: z.string().nullable().default(null),
-  publicMetadata: Metadata.default({}),
-  privateMetadata: Metadata.default({}),
+  ...RowMetadata,
 });
 
 /** A membership of a user in an organization. The role is a key, such as `org:admin`. */
@@ -197,8 +196,7 @@ export const Membership = z.object({
   organizationId: z.string(),
   userId: z.string(),
   role: z.string(),
-  publicMetadata: Metadata.default({}),
-  privateMetadata: Metadata.default({}),
+  ...RowMetadata,
 });
 
 /** An invitation to an organization. A user with its e-mail address can accept it. */
@@ -210,8 +208,7 @@ export const OrganizationInvitation = z.object({
   inviterId: z.string().nullable().default(null),
   status: z.enum(['pending', 'accepted', 'revoked']),
   expireAt: Time.nullable().default(null),
-  publicMetadata: Metadata.default({}),
-  privateMetadata: Metadata.default({}),
+  ...RowMetadata,
 });
 
 /**

@@ -85,7 +85,7 @@ function signature(algorithm: Algorithm, key: KeyObject, text: string): Buffer {
 export function signJwt(
   { kid, privateKey }: Pick<SigningKey, 'kid' | 'privateKey'>,
   claims: unknown,
-  header: Record<string, string> = {},
+  header: Readonly<Record<string, unknown>> = {},
   alg: Algorithm = 'RS256',
 ): string {
   const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');

@@ -1,5 +1,6 @@
-import { createHmac, createPrivateKey, generateKeyPairSync, sign } from 'node:crypto';
+import { createPrivateKey, createSecretKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import type { Emulator } from '../emulator';
+import { signJwt } from '../instance/jwt';
 
 /** Overrides for the signature of a token: fields of its header, or another key. */
 export interface Signing {
@@ -15,8 +16,6 @@ export const foreignKeys = () =>
     privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
   });
 
-const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
-
 /**
  * Returns a token with exactly these claims. The algorithm in the header determines the signature:
  * - `RS256`: signed with `privateKeyPem`. Default: the private key of the emulator.
@@ -28,16 +27,14 @@ const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toStrin
 export function signToken(
   { signingKey }: Pick<Emulator, 'signingKey'>,
   claims: Record<string, unknown>,
-  { header: fields, privateKeyPem }: Signing = {},
+  { header = {}, privateKeyPem }: Signing = {},
 ): string {
-  const header = { alg: 'RS256', typ: 'JWT', kid: signingKey.kid, ...fields };
-  const text = `${base64url(header)}.${base64url(claims)}`;
-  const privateKey = privateKeyPem ? createPrivateKey(privateKeyPem) : signingKey.privateKey;
-  const signature = () => {
-    if (header.alg === 'none') return '';
-    if (header.alg === 'HS256') return createHmac('sha256', signingKey.publicKeyPem).update(text).digest();
-    if (header.alg === 'RS256') return sign('RSA-SHA256', Buffer.from(text), privateKey);
-    throw new Error(`Unsupported algorithm: ${header.alg}`);
-  };
-  return `${text}.${Buffer.from(signature()).toString('base64url')}`;
+  const { alg = 'RS256' } = header;
+  const sign = (privateKey: KeyObject, algorithm: 'HS256' | 'RS256') =>
+    signJwt({ kid: signingKey.kid, privateKey }, claims, header, algorithm);
+  if (alg === 'HS256') return sign(createSecretKey(signingKey.publicKeyPem, 'utf8'), alg);
+  const token = sign(privateKeyPem ? createPrivateKey(privateKeyPem) : signingKey.privateKey, 'RS256');
+  if (alg === 'RS256') return token;
+  if (alg === 'none') return token.replace(/[^.]*$/, '');
+  throw new Error(`Unsupported algorithm: ${alg}`);
 }
