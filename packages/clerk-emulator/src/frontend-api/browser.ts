@@ -27,8 +27,8 @@ const COOKIE_LIFE_SECONDS = 365 * 24 * 60 * 60;
 
 /**
  * Recognizes the browser by `__clerk_db_jwt` in the query (development instance), by the `__client` cookie (production
- * instance), or by the `authorization` header (native app). Throws a 400 if the origin of the request is not trusted (see
- * `isTrustedOrigin`), because a page of an untrusted origin must not act for the user.
+ * instance), or by the `authorization` header (native app). Throws a 400 if the origin of the request is neither on
+ * this machine nor that of the application that proxied it, because a page of another site must not act for the user.
  */
 export function recognizeBrowser(instance: Instance, request: ApiRequest): Browser {
   const proxy = proxyOrigin(instance, request);
@@ -60,22 +60,12 @@ export function recognizeBrowser(instance: Instance, request: ApiRequest): Brows
   };
 }
 
-/** Returns true if the origin is on this machine, or if it is the origin of the application that proxied the request. */
-export function isTrustedOrigin(instance: Instance, request: ApiRequest, origin: string): boolean {
-  return isLoopback(origin) || origin === proxyOrigin(instance, request);
-}
-
 /** Returns the address of a page. Throws a 400 unless the page is on this machine or belongs to the application. */
 export function requireOwnPage(instance: Instance, request: ApiRequest, target: string): URL {
   const page = URL.canParse(target) ? new URL(target) : undefined;
-  if (
-    page === undefined ||
-    !/^https?:$/.test(page.protocol) ||
-    !isTrustedOrigin(instance, request, page.origin)
-  ) {
-    throw new ApiError(400, 'url_invalid', 'redirect_url is not a page of this application.', 'redirect_url');
-  }
-  return page;
+  const isOwn = page && (isLoopback(page.origin) || page.origin === proxyOrigin(instance, request));
+  if (isOwn && /^https?:$/.test(page.protocol)) return page;
+  throw new ApiError(400, 'url_invalid', 'redirect_url is not a page of this application.', 'redirect_url');
 }
 
 /** Creates a client for a browser or for a native app. */

@@ -1,8 +1,7 @@
 import type { ApiRequest, ApiResponse } from '../http';
-import { ApiError } from '../instance/api-error';
 import type { Instance } from '../instance/instance';
 import { requireTicket, ticketsOf } from '../instance/tickets';
-import { isTrustedOrigin } from './browser';
+import { requireOwnPage } from './browser';
 
 /**
  * Returns a redirect from the link of an invitation to the page that the invitation names, or else to the account portal. The
@@ -14,12 +13,7 @@ export function openTicketLink(instance: Instance, request: ApiRequest): ApiResp
   const ticket = request.url.searchParams.get('ticket') ?? '';
   const signsIn = ticketsOf(instance, 'sign_in_token').some((token) => token.ticket === ticket);
   const redirectUrl = signsIn ? '/sign-in' : requireTicket(instance, 'invitation', ticket).redirectUrl;
-  const page = new URL(redirectUrl ?? '/sign-up', request.url);
-  if (!isTrustedOrigin(instance, request, page.origin)) {
-    const message =
-      'The redirect_url of the invitation is neither on this machine nor part of this application.';
-    throw new ApiError(400, 'url_invalid', message, 'redirect_url');
-  }
+  const page = requireOwnPage(instance, request, new URL(redirectUrl ?? '/sign-up', request.url).href);
   page.searchParams.set('__clerk_ticket', ticket);
   page.searchParams.set('__clerk_status', signsIn ? 'sign_in' : 'sign_up');
   return { status: 303, headers: { location: page.href } };
