@@ -8,7 +8,7 @@ import {
   requireUsername,
 } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
-import { SignUp, type Verification } from '../instance/data';
+import { SignUp } from '../instance/data';
 import { EmailAddress, PhoneNumber } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
@@ -52,6 +52,8 @@ const Start = z.object({
   transfer: z.stringbool().optional(),
 });
 const Prepare = z.object({ strategy: z.enum(['email_code', 'phone_code']).default('email_code') });
+/** The verification by each strategy. */
+const VERIFICATIONS = { email_code: 'verification', phone_code: 'phoneVerification' } as const;
 const Code = Prepare.extend({ code: z.string() });
 
 /**
@@ -93,26 +95,21 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<
       if (to === null) {
         throw new ApiError(422, 'form_param_missing', `${parameter} must be included.`, parameter);
       }
-      return signUps.put(verified(signUp, strategy, mailCode(instance, to, 'sign-up', strategy)));
+      const verification = mailCode(instance, to, 'sign-up', strategy);
+      return signUps.put({ ...signUp, [VERIFICATIONS[strategy]]: verification });
     },
     'POST /v1/client/sign_ups/:id/attempt_verification': (request) => {
       const signUp = openSignUp(instance, request);
       const { code, strategy } = parse(Code, request.body);
-      const sent = strategy === 'phone_code' ? signUp.phoneVerification : signUp.verification;
-      const verification = checkCode(instance, sent, code, (failed) =>
-        signUps.put(verified(signUp, strategy, failed)),
+      const field = VERIFICATIONS[strategy];
+      const verification = checkCode(instance, signUp[field], code, (failed) =>
+        signUps.put({ ...signUp, [field]: failed }),
       );
-      return completeIfReady(instance, signUps.put(verified(signUp, strategy, verification)));
+      return completeIfReady(instance, signUps.put({ ...signUp, [field]: verification }));
     },
   };
   return wrapHandlers(routes, (handler) => (request) => signUpResource(handler(request), instance));
 }
-
-/** Returns a sign-up with another verification of its address or of its phone number. */
-const verified = (signUp: SignUp, strategy: string, verification: Verification): SignUp => ({
-  ...signUp,
-  [strategy === 'phone_code' ? 'phoneVerification' : 'verification']: verification,
-});
 
 /** Saves fields in a sign-up. A new address discards the proof of the old one. A ticket sets the address and proves it. */
 function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string, unknown>>): SignUp {
