@@ -17,10 +17,12 @@ import { issueToken } from '../instance/issued-tokens';
 import { jwks } from '../instance/jwt';
 import { activeOrganization } from '../instance/organizations';
 import { deviceResource, identifierResources } from '../instance/resources';
+import { requireTicket, ticketsOf } from '../instance/tickets';
 import {
   type BrowserRequest,
   browserState,
   recognizeBrowser,
+  requireOwnPage,
   requireOwnSession,
   requireSignedIn,
 } from './browser';
@@ -35,7 +37,6 @@ import { currentClient, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
 import { externalAccountRoutes, socialProvider } from './social';
-import { openTicketLink } from './ticket-link';
 
 /** An empty id selects the personal account. */
 const TokenRequest = z.object({ organization_id: z.string().optional() });
@@ -107,6 +108,22 @@ function newToken(instance: Instance, request: BrowserRequest) {
   const organizationId = activeOrganization(instance, session, requested);
   const template = request.otherId || undefined;
   return { object: 'token', jwt: issueToken(instance, session, { origin, template, organizationId }) };
+}
+
+/**
+ * Returns a redirect from the link of an invitation to the page that the invitation names, or else to the account portal. The
+ * link of a sign-in or actor token leads to the portal. Adds the ticket, the secret, to the query of the page. Throws a 400 if
+ * the page is neither on this machine nor part of the application that proxied the request. A page of another site could use the
+ * ticket to sign up.
+ */
+function openTicketLink(instance: Instance, request: BrowserRequest): ApiResponse {
+  const ticket = request.url.searchParams.get('ticket') ?? '';
+  const signsIn = ticketsOf(instance, 'sign_in_token').some((token) => token.ticket === ticket);
+  const redirectUrl = signsIn ? '/sign-in' : requireTicket(instance, 'invitation', ticket).redirectUrl;
+  const page = requireOwnPage(instance, request, new URL(redirectUrl ?? '/sign-up', request.url).href);
+  page.searchParams.set('__clerk_ticket', ticket);
+  page.searchParams.set('__clerk_status', signsIn ? 'sign_in' : 'sign_up');
+  return { status: 303, headers: { location: page.href } };
 }
 
 /** Runs a handler for a browser. Adds the client's headers and cookies to the response, and its state to an error. */
