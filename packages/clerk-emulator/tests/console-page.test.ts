@@ -103,9 +103,11 @@ test('The console filters its lists, resets the emulator and deletes an OAuth cl
     body: JSON.stringify(registration),
   });
   await page.setViewportSize({ width: 390, height: 800 });
+  const headingOf = (name: string) => page.getByRole('heading', { name: `${name}@example.com` });
+  await headingOf('ada').waitFor();
   await page.getByLabel('Filter the lists').fill('GRACE');
-  await page.getByRole('heading', { name: 'ada@example.com' }).waitFor({ state: 'detached' });
-  expect(await page.getByRole('heading', { name: 'grace@example.com' }).isVisible()).toBe(true);
+  await headingOf('ada').waitFor({ state: 'detached' });
+  expect(await headingOf('grace').isVisible()).toBe(true);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
   await page.getByLabel('Filter the lists').fill('');
   page.on('dialog', (dialog) => dialog.accept());

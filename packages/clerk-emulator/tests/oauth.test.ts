@@ -299,6 +299,15 @@ test('A code is valid once, and only for its client, redirect URI and verifier. 
   expect(await userInfo(access_token)).toBe(401);
 });
 
+test('Only a resource becomes the audience, and a token request cannot change it', async () => {
+  expect(await claimsOf((await exchange(await consent())).access_token)).not.toHaveProperty('aud');
+  const { access_token, refresh_token } = await exchange(await consent(), { resource });
+  expect(await claimsOf(access_token)).toMatchObject({ aud: resource });
+  expect((await refresh(refresh_token, { resource: 'https://other.example/' })).error).toBe('invalid_target');
+  const changed = await exchange(await consent({ resource }), { resource: 'https://other.example/' });
+  expect(changed.error).toBe('invalid_target');
+});
+
 test('A refresh token is valid once, and a second use after ten seconds ends the grant. Without offline_access, there is none', async () => {
   expect(await exchange(await consent({ scope: 'profile' }))).not.toHaveProperty('refresh_token');
   const first = await exchange(await consent());
@@ -313,15 +322,6 @@ test('A refresh token is valid once, and a second use after ten seconds ends the
   expect((await refresh(first.refresh_token)).error).toBe('invalid_grant');
   for (const token of [second.refresh_token, refresh_token])
     expect((await refresh(token)).error).toBe('invalid_grant');
-});
-
-test('Only a resource becomes the audience, and a token request cannot change it', async () => {
-  expect(await claimsOf((await exchange(await consent())).access_token)).not.toHaveProperty('aud');
-  const { access_token, refresh_token } = await exchange(await consent(), { resource });
-  expect(await claimsOf(access_token)).toMatchObject({ aud: resource });
-  expect((await refresh(refresh_token, { resource: 'https://other.example/' })).error).toBe('invalid_target');
-  const changed = await exchange(await consent({ resource }), { resource: 'https://other.example/' });
-  expect(changed.error).toBe('invalid_target');
 });
 
 test('An opaque access token expires after the lifetime in the settings', async () => {
