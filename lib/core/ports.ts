@@ -27,7 +27,10 @@ export interface Store {
   isLostRace(error: unknown): boolean;
 }
 
-/** Result of a read. `isShared`: the lookup may join a registration that is in flight, which can be older than the read. */
+/**
+ * Result of a read. With `isShared`, the lookup may join a registration that is in flight. It is false if the entry blocks the id,
+ * because a registration that began before the block would bring back a deleted link.
+ */
 export type CacheRead =
   | { readonly outcome: 'hit'; readonly id: string }
   /** `put` stores the id, unless the entry has changed so that it must not. Never rejects. */

@@ -76,7 +76,8 @@ export async function forget(
 
 /**
  * Deletes the entry of a forgotten id, so that any registration links it, and cancels the pending deletions of the ids of its
- * user or tenant, also one of a run that has deleted the row, but has not ended. Returns whether there was an entry that had not expired, and whether a deletion was pending.
+ * user or tenant, also one of a run that has deleted the row, but has not ended. Returns whether there was an entry that had not
+ * expired, and whether a deletion was pending.
  */
 export async function remember(kind: Kind, providerId: string, change: Change) {
   const [link] = (await findRows(kind, providerId)).filter((each) => allIdsOf(each).includes(providerId));

@@ -212,7 +212,10 @@ export function linkTable<T>(
     }
   }
 
-  /** Runs the transactions of a process one after another, so that new rows need one connection besides those of your functions. */
+  /**
+   * Runs the transactions of a process one after another, so that new rows need one connection besides those of your functions. The
+   * wait counts for the time limit of a registration.
+   */
   let last: Promise<unknown> = Promise.resolve();
   function inTurn<A>(work: () => Promise<A>): Promise<A> {
     const run = last.then(work, work);
