@@ -38,7 +38,10 @@ function Switch({ label, isOn, change }) {
   `;
 }
 
-/** @param {{ label: string, name: string, value: number, min: string }} props */
+/**
+ * A number that is saved when it changes. What a user types stays if the page shows another state meanwhile.
+ * @param {{ label: string, name: string, value: number, min: string }} props
+ */
 function Amount({ label, name, value, min }) {
   const change = (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) =>
     attempt(currentTarget, () =>
@@ -46,7 +49,7 @@ function Amount({ label, name, value, min }) {
     );
   return html`
     <label class="action row">
-      ${label}<input class="amount" type="number" min=${min} value=${value} onChange=${change} />
+      ${label}<input class="amount" type="number" min=${min} key=${value} defaultValue=${value} onChange=${change} />
       <span class="error" role="alert" />
     </label>
   `;
