@@ -1,7 +1,7 @@
 import { headers } from 'next/headers';
 import Link from 'next/link';
 import { operations } from '#lib/api/document';
-import { readVerdict } from '#lib/clerk/verdict';
+import { readVerdict } from '#lib/http/signed-verdict';
 import styles from './home.module.css';
 
 /** The links load a document, so that the identity provider can renew an expired session. */

@@ -1,4 +1,4 @@
-import type { CheckResult } from '#lib/doctor/check';
+import type { CheckResult } from '#lib/base/check';
 import { print, printable } from './command';
 
 /** Words and ANSI codes of the text colors. */

@@ -1,7 +1,7 @@
 import { UsageError } from '#lib/base/errors';
+import { connectInstance, MARK, removeTestData } from '#lib/clerk/development-instance';
+import { checkFacts } from '#lib/clerk/facts';
 import { API_VERSION, SDK_VERSION } from '#lib/clerk/sdk-version';
-import { connectInstance, MARK, removeTestData } from '#lib/doctor/development-instance';
-import { checkFacts } from '#lib/doctor/provider-facts';
 import { report } from './check-table';
 import { createProgram, print, runMain } from './command';
 

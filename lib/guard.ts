@@ -1,7 +1,7 @@
 import type { NextRequest } from 'next/server';
-import { PAGE_PATH, readVerdict } from './clerk/verdict';
 import { createGuards } from './core/guard';
 import { route } from './http/route';
+import { PAGE_PATH, readVerdict } from './http/signed-verdict';
 import { link } from './link';
 
 /** Returns the signed verdict of the middleware. */

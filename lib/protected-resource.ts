@@ -1,12 +1,12 @@
 import type { NextRequest } from 'next/server';
 import { environment } from './base/env';
 import { issuer } from './clerk/access-token';
-import { extractCredential, otherCredential } from './clerk/credential';
 import { HttpError } from './core/error';
 import type { GuardedHandler } from './core/guard';
 import type { AuthenticatedContext } from './core/link';
 import type { Actor, Verdict } from './core/verdict';
 import { guardBy } from './guard';
+import { bearerHeader, passesCsrfCheck } from './http/credential';
 import { addLogFields } from './http/request-log';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
 import { link } from './link';
@@ -115,19 +115,13 @@ export function protectedResource(
   }
 
   async function contextOf(verdict: Verdict, headers: Headers): Promise<ResourceContext> {
+    const hasBearer = bearerHeader(headers) !== undefined;
     // As for a POST, because cookies of another page do not count here in any request.
-    const credential = extractCredential('POST', headers, []);
-    const isOfOther = credential === 'no-credential' && verdict.provider !== undefined;
-    const isForeign = credential === 'foreign-cookie' || (isOfOther && !otherCredential('POST', headers, []));
+    const isByCookie = !hasBearer && (verdict.user !== undefined || verdict.isUnchecked);
+    const isForeign = isByCookie && !passesCsrfCheck('POST', headers, []);
     const judged = isForeign ? { reason: 'foreign-cookie' } : judge(verdict);
     const context = await link.resolveUser(judged);
-    if (context === undefined) {
-      const isToken =
-        typeof credential === 'object'
-          ? credential.header === 'authorization'
-          : credential === 'malformed' || credential === 'opaque-token';
-      throw challenge(401, isToken ? 'invalid_token' : undefined);
-    }
+    if (context === undefined) throw challenge(401, hasBearer ? 'invalid_token' : undefined);
     const { clientId, scopes: given } = verdict.accessToken ?? {};
     return Object.freeze({ ...context, clientId, scopes: given, actor: judged.actor });
   }

@@ -1,9 +1,9 @@
 import { describeError } from './base/errors';
 import { rateLimitedWarning } from './base/log';
-import type { AskProviders } from './clerk/credential';
 import type { Kind, Sessions } from './core/ports';
 import { firstOf } from './core/sessions';
 import { isIdentityProviderUserId } from './core/values';
+import type { AskProviders } from './http/credential';
 
 /** A provider of sessions beside Clerk, which providers/index.ts lists. */
 export interface Provider extends Sessions {

@@ -1,7 +1,7 @@
 import { headers } from 'next/headers';
 import Link from 'next/link';
 import { mailsOnConsole } from '#lib/clerk/browser-settings';
-import { readVerdict } from '#lib/clerk/verdict';
+import { readVerdict } from '#lib/http/signed-verdict';
 import { Mark } from './mark';
 import styles from './ui.module.css';
 

@@ -1,7 +1,7 @@
 import { headers } from 'next/headers';
 import Link from 'next/link';
 import { notFound } from 'next/navigation';
-import { readVerdict } from '#lib/clerk/verdict';
+import { readVerdict } from '#lib/http/signed-verdict';
 import { Failure } from '../_ui/failure';
 import { ReloadButton } from '../_ui/reload-button';
 

@@ -9,9 +9,8 @@ import {
 } from 'jose';
 import * as z from 'zod/mini';
 import { isLoopback } from '../base/env';
-import { parseActor } from '../clerk/sdk-formats';
 import { isIdentityProviderUserId } from '../core/values';
-import type { Verdict } from '../core/verdict';
+import { parseActor, type Verdict } from '../core/verdict';
 import type { Provider } from '../providers';
 
 /** The algorithms of the library whose signatures have a public key. */

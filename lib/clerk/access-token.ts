@@ -2,8 +2,7 @@ import { verifyToken } from '@clerk/backend';
 import * as z from 'zod/mini';
 import { environment } from '../base/env';
 import { isIdentityProviderUserId, parseJson } from '../core/values';
-import type { Verdict } from '../core/verdict';
-import { parseActor } from './sdk-formats';
+import { parseActor, type Verdict } from '../core/verdict';
 import { rejectedVerdict } from './verdict';
 
 /** Types in the header of an access token (RFC 9068, 2.1). */

@@ -5,17 +5,13 @@ import * as z from 'zod/mini';
 import { environment } from '../base/env';
 import { withTimeout } from '../core/async';
 import type { Unchecked, Verdict } from '../core/verdict';
+import { type AskProviders, type Credential, otherCredential } from '../http/credential';
+import { NO_VERDICT, readVerdict, signVerdict, VERDICT } from '../http/signed-verdict';
 import { passedHeader } from '../next/middleware-headers';
 import { decode, isAccessToken, verifyAccessToken } from './access-token';
-import {
-  type AskProviders,
-  type Credential,
-  extractCredential,
-  type NoCredential,
-  otherCredential,
-} from './credential';
+import { extractCredential, type NoCredential } from './credential';
 import { NO_REDIRECT, REASON_HEADER, SESSION_HEADERS } from './sdk-formats';
-import { NO_VERDICT, readVerdict, rejectedVerdict, SIGNED_OUT, signVerdict, VERDICT } from './verdict';
+import { rejectedVerdict, SIGNED_OUT } from './verdict';
 
 /** Time limit of a verification without IDP_JWT_KEY, for which the SDK gets the public keys from the provider. */
 const VERIFY_MS = 4_000;

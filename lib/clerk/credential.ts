@@ -1,15 +1,12 @@
-import type { Verdict } from '../core/verdict';
-import { isMiddlewareHeader } from '../next/middleware-headers';
-import { PROVIDER_COOKIE, SDK_COOKIE, SESSION_COOKIE } from './sdk-formats';
-
-/** The header that authenticates an API request. */
-export interface Credential {
-  readonly header: 'authorization' | 'cookie';
-  readonly value: string;
-}
-
-/** Returns the verdict of another provider, or undefined if the credential belongs to none. Never rejects. */
-export type AskProviders = (credential: Credential, address: URL) => Promise<Verdict | undefined>;
+import {
+  bearerHeader,
+  type Cookie,
+  type Credential,
+  cookieHeader,
+  parseCookies,
+  passesCsrfCheck,
+} from '../http/credential';
+import { SDK_COOKIE, SESSION_COOKIE } from './sdk-formats';
 
 /** Why a request has no credential. */
 export type NoCredential = 'no-credential' | 'malformed' | 'opaque-token' | 'foreign-cookie';
@@ -21,56 +18,10 @@ export type NoCredential = 'no-credential' | 'malformed' | 'opaque-token' | 'for
 const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
 /** A bearer token. The word `Bearer` is optional, as in the SDK. */
 const BEARER = /^(?:Bearer +)?(\S+) *$/i;
-/** Another scheme, which may be meant for a proxy. It does not replace a session cookie. */
-const OTHER_SCHEME = /^(?!Bearer )\S+ +\S/i;
 
-/** Next.js needs time in proportion to the square of the number of cookies. Browsers keep at most 180 for a domain. */
-const MAX_COOKIES = 180;
-
-interface Cookie {
-  readonly name: string;
-  readonly value: string;
-}
-
-/** Parses the cookies of a request. Omits cookies without a name, and session cookies that are not JWTs. */
-export function parseCookies(headers: Headers): Cookie[] {
-  return (headers.get('cookie') ?? '')
-    .split(';')
-    .map((cookie) => {
-      const [name = '', ...value] = cookie.split('=');
-      return { name: name.trim(), value: value.join('=').trim() };
-    })
-    .filter(({ name, value }) => name !== '' && (!SESSION_COOKIE.test(name) || JWT.test(value)));
-}
-
-/** Serializes cookies into a `cookie` header. */
-export const cookieHeader = (cookies: readonly Cookie[]): string =>
-  cookies.map(({ name, value }) => `${name}=${value}`).join('; ');
-
-/** Copies the headers of a request without those that could forge a session, and at most 180 cookies, the SDK's first. */
-export function clientHeaders(given: Headers): Headers {
-  const headers = new Headers(given);
-  for (const name of given.keys())
-    if (isMiddlewareHeader(name) || /^x-(?:clerk|identity-link)-/.test(name)) headers.delete(name);
-  const cookies = headers.get('cookie')?.split(';') ?? [];
-  if (cookies.length > MAX_COOKIES) {
-    const isOfSdk = (cookie: string) => cookie.trim().startsWith('__');
-    const ordered = [...cookies.filter(isOfSdk), ...cookies.filter((cookie) => !isOfSdk(cookie))];
-    headers.set('cookie', ordered.slice(0, MAX_COOKIES).join(';'));
-  }
-  return headers;
-}
-
-/** Returns true if cookies may authenticate the request, although any page can make a browser send them (contract, 5.4). */
-function passesCsrfCheck(method: string, headers: Headers, authorizedParties: readonly string[]): boolean {
-  const site = headers.get('sec-fetch-site');
-  if (site === 'cross-site') return false;
-  if (site === 'same-origin' || (site === 'same-site' && /^(?:GET|HEAD|OPTIONS)$/.test(method))) return true;
-  const origin = headers.get('origin');
-  if (origin === null) return site === null || site === 'none';
-  const isOwn = URL.canParse(origin) && new URL(origin).host === headers.get('host');
-  return authorizedParties.includes(origin) || (site === null && isOwn);
-}
+/** Returns the cookies of a request without session cookies that are not JWTs. */
+export const usableCookies = (headers: Headers): Cookie[] =>
+  parseCookies(headers).filter(({ name, value }) => !SESSION_COOKIE.test(name) || JWT.test(value));
 
 /** Returns the credential of an API request, or why there is none. A bearer, even a malformed one, precedes cookies. */
 export function extractCredential(
@@ -78,35 +29,14 @@ export function extractCredential(
   headers: Headers,
   authorizedParties: readonly string[],
 ): Credential | NoCredential {
-  const authorization = headers.get('authorization');
-  if (authorization !== null && !OTHER_SCHEME.test(authorization)) {
-    const token = BEARER.exec(authorization)?.[1] ?? '';
+  const bearer = bearerHeader(headers);
+  if (bearer !== undefined) {
+    const token = BEARER.exec(bearer)?.[1] ?? '';
     if (JWT.test(token)) return { header: 'authorization', value: `Bearer ${token}` };
     return token.startsWith('oat_') ? 'opaque-token' : 'malformed';
   }
-  const cookies = parseCookies(headers).filter(({ name }) => SDK_COOKIE.test(name));
+  const cookies = usableCookies(headers).filter(({ name }) => SDK_COOKIE.test(name));
   if (!cookies.some(({ name }) => SESSION_COOKIE.test(name))) return 'no-credential';
   if (!passesCsrfCheck(method, headers, authorizedParties)) return 'foreign-cookie';
   return { header: 'cookie', value: cookieHeader(cookies) };
-}
-
-/** Returns the cookies that can be a credential of another provider. */
-export function otherCookies(headers: Headers): Credential | undefined {
-  const cookies = parseCookies(headers).filter(({ name }) => !PROVIDER_COOKIE.test(name));
-  return cookies.length > 0 ? { header: 'cookie', value: cookieHeader(cookies) } : undefined;
-}
-
-/**
- * Returns the header that can have a credential of another provider: a bearer token of any form or, under the rule for cookies
- * of `extractCredential`, the other cookies.
- */
-export function otherCredential(
-  method: string,
-  headers: Headers,
-  authorizedParties: readonly string[],
-): Credential | undefined {
-  const authorization = headers.get('authorization');
-  if (authorization !== null && !OTHER_SCHEME.test(authorization))
-    return { header: 'authorization', value: authorization };
-  return passesCsrfCheck(method, headers, authorizedParties) ? otherCookies(headers) : undefined;
 }

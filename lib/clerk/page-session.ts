@@ -4,10 +4,12 @@ import { describeError } from '../base/errors';
 import { rateLimitedWarning } from '../base/log';
 import { withTimeout } from '../core/async';
 import type { Verdict } from '../core/verdict';
+import { type AskProviders, clientHeaders, cookieHeader, otherCookies } from '../http/credential';
+import { PAGE_PATH, readVerdict, signVerdict, VERDICT } from '../http/signed-verdict';
 import { cancelRewrite, passedHeader, passHeader, rewrite } from '../next/middleware-headers';
 import { dropInvalidRouterState } from '../next/router-state';
 import { withoutDefaultPort } from '../next/server-action';
-import { type AskProviders, clientHeaders, cookieHeader, otherCookies, parseCookies } from './credential';
+import { usableCookies } from './credential';
 import {
   HANDSHAKE,
   HANDSHAKE_COOKIE,
@@ -20,7 +22,7 @@ import {
   REFRESH_COOKIE,
   REPORT_HEADERS,
 } from './sdk-formats';
-import { PAGE_PATH, readVerdict, rejectedVerdict, signVerdict, VERDICT } from './verdict';
+import { rejectedVerdict } from './verdict';
 
 /** Time limit of the SDK, which calls the provider to exchange the nonce of a handshake for cookies. */
 const SDK_MS = 3_000;
@@ -49,7 +51,7 @@ function sanitize(request: NextRequest): NextRequest {
   // Next.js compares this header with the origin of a server action, and the SDK redirects the browser back to this host.
   const forwarded = headers.get('x-forwarded-host');
   if (forwarded) headers.set('x-forwarded-host', withoutDefaultPort(forwarded));
-  const cookies = parseCookies(headers).filter(
+  const cookies = usableCookies(headers).filter(
     ({ name, value }) =>
       !REFRESH_COOKIE.test(name) && (!HANDSHAKE_COOKIE.test(name) || HANDSHAKE_TOKEN.test(value)),
   );

@@ -1,5 +1,5 @@
 import { fieldsOf, isIdentityProviderUserId } from '../core/values';
-import type { ActiveOrganization, Actor } from '../core/verdict';
+import type { ActiveOrganization } from '../core/verdict';
 
 /*
  * What the provider's SDK does not document, and its middleware and `auth()` agree on: names of cookies, parameters and headers,
@@ -23,8 +23,6 @@ export const WITHOUT_KEYS = /^(?:jwk-(?!kid-mismatch)|secret-key-invalid|unexpec
 export const SESSION_COOKIE = /^__session(?:_|$)/;
 /** Cookies from which the SDK reads the session. A suffix of the name may identify an instance of the provider. */
 export const SDK_COOKIE = /^__(?:session|client_uat|clerk_db_jwt)(?:_|$)/;
-/** All cookies of the SDK and of the provider, some of which are credentials too. */
-export const PROVIDER_COOKIE = /^__(?:session|client|refresh|clerk)/;
 /** With this cookie, the SDK renews the session of an expired token by a call of the provider. */
 export const REFRESH_COOKIE = /^__refresh/;
 /** Cookie with which the SDK counts the redirects of a handshake. */
@@ -42,15 +40,6 @@ export const PARAMETER_PREFIX = '__clerk_';
 
 /** With this header, the SDK does not redirect the browser to the provider. */
 export const NO_REDIRECT = ['sec-fetch-dest', 'empty'] as const;
-
-/** Returns the actor in the claim `act` of a session token (RFC 8693, 4.1), undefined without the claim, null if malformed. */
-export function parseActor(act: unknown): Actor | null | undefined {
-  if (act === undefined || act === null) return undefined;
-  const { sub, type = null } = fieldsOf(act);
-  if (!isIdentityProviderUserId(sub)) return null;
-  if (type === null) return { id: sub };
-  return typeof type === 'string' ? { id: sub, type } : null;
-}
 
 /**
  * Returns the active organization that the SDK read from the claims of a session token, or undefined if the id or the role is

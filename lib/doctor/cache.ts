@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import * as z from 'zod/mini';
+import { type CheckResult, check, fail, validVariables } from '../base/check';
 import { variables } from '../base/env';
 import { errorCode } from '../base/errors';
 import { createKv } from '../storage/kv';
-import { type CheckResult, check, fail } from './check';
-import { validVariables } from './variables';
 
 const TIMEOUT_MS = 5_000;
 /** Lifetime of the test entry, if the doctor cannot delete it. */

@@ -1,5 +1,6 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import * as z from 'zod/mini';
+import { type CheckResult, check, fail, skip, UNTRUSTED, validVariables, warn } from '../base/check';
 import { variables } from '../base/env';
 import { errorCode } from '../base/errors';
 import { withTimeout } from '../core/async';
@@ -8,8 +9,6 @@ import { fieldsOf } from '../core/values';
 import { KINDS } from '../ids/store';
 import { withConnection } from '../storage/database';
 import { pendingMigrations } from '../storage/migrations';
-import { type CheckResult, check, fail, skip, UNTRUSTED, warn } from './check';
-import { validVariables } from './variables';
 
 const TIMEOUT_MS = 5_000;
 

@@ -4,14 +4,13 @@ import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Webhook } from 'svix';
 import * as z from 'zod/mini';
+import { type CheckResult, check, fail, skip, validVariables, warn } from '../base/check';
 import { isLoopback, variables } from '../base/env';
 import { errorCode } from '../base/errors';
 import { fieldsOf, parseJson } from '../core/values';
 import { INVALID_SIGNATURE } from '../core/webhook';
 import { isMiddlewareHeader } from '../next/middleware-headers';
 import { METADATA_PATH } from '../protected-resource';
-import { type CheckResult, check, fail, skip, warn } from './check';
-import { validVariables } from './variables';
 
 const MAX_BODY_LENGTH = 16 * 1024;
 const ME = '/users/v1/me';

@@ -1,8 +1,8 @@
+import type { CheckResult } from '../base/check';
+import { checkProvider } from '../clerk/checks';
 import { checkCache } from './cache';
-import type { CheckResult } from './check';
 import { checkDatabase } from './database';
 import { checkDeployedService } from './deployed';
-import { checkProvider } from './provider';
 import { checkVariables } from './variables';
 
 /**

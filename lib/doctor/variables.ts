@@ -1,7 +1,6 @@
-import type * as z from 'zod/mini';
-import { parseEnvironment, parseEnvironmentSubset } from '../base/env';
+import type { CheckResult } from '../base/check';
+import { parseEnvironment } from '../base/env';
 import { InvalidEnvironmentError } from '../base/errors';
-import { type CheckResult, skip } from './check';
 
 const DASHBOARD = "Copy it from the API keys page of the identity provider's dashboard";
 
@@ -50,15 +49,5 @@ export function checkVariables(source: NodeJS.ProcessEnv): CheckResult[] {
     return error.problems.map((problem) =>
       result('failure', problem, REMEDIES[problem.split(' ')[0] ?? ''] ?? 'Correct it, or unset it'),
     );
-  }
-}
-
-/** Returns variables that a check needs. Skips the check if one is invalid, because checkVariables() reports the problem. */
-export function validVariables<T>(schema: z.ZodMiniType<T>): T {
-  try {
-    return parseEnvironmentSubset(schema);
-  } catch (error) {
-    if (!(error instanceof InvalidEnvironmentError)) throw error;
-    skip(`${error.problems[0]?.split(' ')[0]} is invalid`);
   }
 }

@@ -108,7 +108,7 @@ const INVALID: [string, () => Record<string, string>][] = [
 test.each(INVALID)(
   'The middleware rejects a credential without a redirect or a call of the provider: %s',
   async (_what, headers) => {
-    const { readVerdict } = await import('#lib/clerk/verdict');
+    const { readVerdict } = await import('#lib/http/signed-verdict');
     for (const accept of ['application/json', 'text/html']) {
       const { headers: passed, isPassed, response } = await at(ME, { ...headers(), accept });
       expect(isPassed).toBe(true);
@@ -121,7 +121,7 @@ test.each(INVALID)(
 
 test('Without IDP_JWT_KEY, a session is verified with the keys of the provider', async () => {
   const { parseEnvironment, setEnvironment } = await import('#lib/base/env');
-  const { readVerdict } = await import('#lib/clerk/verdict');
+  const { readVerdict } = await import('#lib/http/signed-verdict');
   const { handler } = backendApi;
   backendApi.handler = async ({ url, headers: { authorization = '' } }, response) => {
     const keys = await fetch(`${idp.url}${url}`, { headers: { authorization } });
@@ -141,7 +141,7 @@ test('Without IDP_JWT_KEY, a session is verified with the keys of the provider',
 
 /** Returns the user whom the middleware reports to the route, or undefined. */
 async function userOf(headers: Record<string, string>): Promise<string | undefined> {
-  const { readVerdict } = await import('#lib/clerk/verdict');
+  const { readVerdict } = await import('#lib/http/signed-verdict');
   return (await readVerdict((await at(ME, headers)).headers)).user;
 }
 

@@ -21,7 +21,7 @@ const at = (path: string, headers: Record<string, string> = {}, init = {}) =>
   runMiddleware(`http://localhost:3000${path}`, { headers: { host: 'localhost:3000', ...headers }, ...init });
 /** Returns the verdict that the middleware passes to the route or page. */
 async function verdictAt(path: string, headers: Record<string, string> = {}, init = {}) {
-  const { readVerdict } = await import('#lib/clerk/verdict');
+  const { readVerdict } = await import('#lib/http/signed-verdict');
   return readVerdict((await at(path, headers, init)).headers);
 }
 const user = { user: 'user_1', issuedAt: expect.any(Number), expiresAt: expect.any(Number) };

@@ -49,7 +49,7 @@ const EXPIRED = { exp: 1 };
 
 /** Returns the user of a request, or the provider and the reason of a rejection, or that its credential could not be checked. */
 async function outcome(path: string, headers: Record<string, string>, init: object = {}) {
-  const { readVerdict } = await import('#lib/clerk/verdict');
+  const { readVerdict } = await import('#lib/http/signed-verdict');
   const { headers: passed } = await runMiddleware(`http://localhost:3000${path}`, { headers, ...init });
   const { user, reason, isUnchecked, provider = 'clerk' } = readVerdict(passed);
   return isUnchecked ? `${provider}: unchecked` : `${provider}: ${user ?? `rejected ${reason}`}`;
@@ -129,7 +129,7 @@ describe.each([
     const unavailable = async (value: string) => {
       const url = `http://localhost:3000${path}`;
       const { headers, response } = await runMiddleware(url, { headers: { cookie: `other=${value}` } });
-      const { readVerdict } = await import('#lib/clerk/verdict');
+      const { readVerdict } = await import('#lib/http/signed-verdict');
       expect(readVerdict(headers)).toMatchObject({ isUnchecked: true, provider: 'cookies' });
       // The guard of a route responds with the status 503.
       expect(response.status).toBe(path === ME ? 200 : 503);

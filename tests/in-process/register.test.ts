@@ -49,7 +49,7 @@ test.each([
     const [{ POST }, { signVerdict, VERDICT }, { setEnvironment }] = await importAsProcess(() =>
       Promise.all([
         import('../../app/auth/v1/register/route'),
-        import('#lib/clerk/verdict'),
+        import('#lib/http/signed-verdict'),
         import('#lib/base/env'),
       ]),
     );

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { NextRequest } from 'next/server';
 import { afterAll, afterEach, expect, test, vi } from 'vitest';
-import { signVerdict, VERDICT } from '#lib/clerk/verdict';
+import { signVerdict, VERDICT } from '#lib/http/signed-verdict';
 import { cacheKey } from '../harness/dependencies/kv';
 import { lockInserts, pauseInserts } from '../harness/dependencies/row-lock';
 import { importAsProcess, startInProcess } from '../harness/in-process';

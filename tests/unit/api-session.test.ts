@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
 import { authenticator } from '#lib/clerk/api-session';
-import { readVerdict, signVerdict, VERDICT } from '#lib/clerk/verdict';
+import { readVerdict, signVerdict, VERDICT } from '#lib/http/signed-verdict';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { clientHeaders, extractCredential, parseCookies } from '#lib/clerk/credential';
+import { extractCredential } from '#lib/clerk/credential';
+import { clientHeaders, parseCookies } from '#lib/http/credential';
 
 const TOKEN = 'eyJh.eyJz.c2ln';
 /** An authorized party: an origin whose requests may be authenticated by cookies. */

@@ -2,12 +2,12 @@ import { NextRequest } from 'next/server';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
-import { PAGE_PATH, signVerdict, VERDICT } from '#lib/clerk/verdict';
 import type { Resolve } from '#lib/core/resolve';
 import type { Verdict } from '#lib/core/verdict';
 import { guard } from '#lib/guard';
 import { guardTenant } from '#lib/guard-tenant';
 import { json, type RouteHandler } from '#lib/http/route';
+import { PAGE_PATH, signVerdict, VERDICT } from '#lib/http/signed-verdict';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
 vi.mock('#lib/ids/cache', () => ({ readCachedId: vi.fn() }));

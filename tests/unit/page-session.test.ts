@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
 import { pageResponse } from '#lib/clerk/page-session';
-import { readVerdict, VERDICT } from '#lib/clerk/verdict';
+import { readVerdict, VERDICT } from '#lib/http/signed-verdict';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
 setEnvironment(parseEnvironment(BUILD_TIME_VALUES));

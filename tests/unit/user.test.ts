@@ -1,8 +1,8 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 import { parseEnvironment, setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
-import { PAGE_PATH, signVerdict, VERDICT } from '#lib/clerk/verdict';
 import { withLogFields } from '#lib/http/request-log';
+import { PAGE_PATH, signVerdict, VERDICT } from '#lib/http/signed-verdict';
 import { getActor, getTenant, getUser, requireUser } from '#lib/user';
 import { BUILD_TIME_VALUES } from '../harness/build';
 

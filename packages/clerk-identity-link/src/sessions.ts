@@ -1,9 +1,9 @@
 import { auth } from '@clerk/nextjs/server';
 import { extractCredential } from '../../../lib/clerk/credential';
-import { parseActor, parseOrganization, REASON_HEADER, WITHOUT_KEYS } from '../../../lib/clerk/sdk-formats';
+import { parseOrganization, REASON_HEADER, WITHOUT_KEYS } from '../../../lib/clerk/sdk-formats';
 import type { Sessions } from '../../../lib/core/ports';
 import { isIdentityProviderUserId } from '../../../lib/core/values';
-import type { Verdict } from '../../../lib/core/verdict';
+import { parseActor, type Verdict } from '../../../lib/core/verdict';
 
 /**
  * Returns the verdict on the session that `clerkMiddleware` verified. Returns no user for an id that a database cannot store

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { NextRequest } from 'next/server';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { signVerdict, VERDICT } from '#lib/clerk/verdict';
+import { signVerdict, VERDICT } from '#lib/http/signed-verdict';
 import type { HandleRow } from '#lib/tables/outbox';
 import { createTestDatabase } from '../harness/dependencies/database';
 import { cacheKey } from '../harness/dependencies/kv';

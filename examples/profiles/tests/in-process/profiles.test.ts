@@ -1,6 +1,6 @@
 import { renderToStaticMarkup } from 'react-dom/server';
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { PAGE_PATH, signVerdict, VERDICT } from '#lib/clerk/verdict';
+import { PAGE_PATH, signVerdict, VERDICT } from '#lib/http/signed-verdict';
 import { startProvider } from '../harness/identity-provider';
 import { importAsProcess, startInProcess } from '../harness/in-process';
 import { stopAfterTest } from '../vitest/stop-after-all';

@@ -1,9 +1,8 @@
 import { createPublicKey } from 'node:crypto';
 import * as z from 'zod/mini';
+import { type CheckResult, check, fail, skip, validVariables } from '../base/check';
 import { variables } from '../base/env';
 import { errorCode } from '../base/errors';
-import { type CheckResult, check, fail, skip } from './check';
-import { validVariables } from './variables';
 
 const TIMEOUT_MS = 5_000;
 

@@ -1,7 +1,7 @@
 import { createPublicKey, verify } from 'node:crypto';
 import * as z from 'zod/mini';
-import { decode } from '../clerk/access-token';
-import { type CheckResult, check, fail, skip } from './check';
+import { type CheckResult, check, fail, skip } from '../base/check';
+import { decode } from './access-token';
 import {
   at,
   createTestData,

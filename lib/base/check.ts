@@ -1,4 +1,6 @@
-import { errorCode, TRUST_CA } from '../base/errors';
+import type * as z from 'zod/mini';
+import { parseEnvironmentSubset } from './env';
+import { errorCode, InvalidEnvironmentError, TRUST_CA } from './errors';
 
 /** Result of a check of `npm run doctor`. The texts never contain a secret. A warning or a failure has a remedy. */
 export interface CheckResult {
@@ -41,5 +43,15 @@ export async function check(name: string, run: () => string | Promise<string>): 
     if (error instanceof Outcome) return { name, ...error.result };
     const message = `the check did not complete (${errorCode(error)})`;
     return { name, status: 'failure', message, remedy: 'Run the doctor again, or report a bug' };
+  }
+}
+
+/** Returns variables that a check needs. Skips the check if one is invalid, because the check of all variables reports the problem. */
+export function validVariables<T>(schema: z.ZodMiniType<T>): T {
+  try {
+    return parseEnvironmentSubset(schema);
+  } catch (error) {
+    if (!(error instanceof InvalidEnvironmentError)) throw error;
+    skip(`${error.problems[0]?.split(' ')[0]} is invalid`);
   }
 }

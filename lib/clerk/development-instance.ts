@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod/mini';
 import { isLoopback, parseEnvironmentSubset, variables } from '../base/env';
 import { errorCode, messageOf } from '../base/errors';
-import { API_VERSION } from '../clerk/sdk-version';
 import { fieldsOf, parseJson } from '../core/values';
+import { API_VERSION } from './sdk-version';
 
 /** Begins the name of everything that a run creates, so that a later run finds and removes it. */
 export const MARK = 'identity-link-verify-';
