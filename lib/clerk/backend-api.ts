@@ -126,3 +126,18 @@ export async function listById(kind: Kind, ids: readonly string[]): Promise<Prov
       : organizations.getOrganizationList({ organizationId: included, limit: MAX_IDS }),
   );
 }
+
+const Payload = z.object({ directives: z.array(z.string()) });
+
+/** Exchanges the nonce of a handshake for cookies, each in the form of a `set-cookie` header. Throws the errors of `call`. */
+export async function exchangeNonce(nonce: string): Promise<string[]> {
+  return Payload.parse(await call(({ clients }) => clients.getHandshakePayload({ nonce }))).directives;
+}
+
+/** Returns the provider's public key with this id. Throws if it has none, and the errors of `call`. */
+export async function publicKey(id: string) {
+  const { keys = [] } = await call(({ jwks }) => jwks.getJwks());
+  const key = keys.find(({ kid }) => kid === id);
+  if (key) return key;
+  throw new Error('The identity provider has no such key');
+}

@@ -10,24 +10,18 @@ import { cancelRewrite, passedHeader, passHeader, rewrite } from '../next/middle
 import { dropInvalidRouterState } from '../next/router-state';
 import { withoutDefaultPort } from '../next/server-action';
 import { usableCookies } from './credential';
+import { completeHandshake, findHandshake, withoutParameters } from './handshake';
 import {
-  HANDSHAKE,
-  HANDSHAKE_COOKIE,
   NO_REDIRECT,
-  NONCE,
-  PARAMETER_PREFIX,
   REASON_HEADER,
-  REDIRECT_COUNT,
   REDIRECT_PARAMETER,
   REFRESH_COOKIE,
   REPORT_HEADERS,
 } from './sdk-formats';
 import { rejectedVerdict } from './verdict';
 
-/** Time limit of the SDK, which calls the provider to exchange the nonce of a handshake for cookies. */
-const SDK_MS = 3_000;
-/** A handshake token is a JWT. The SDK would print any other text in an error message. */
-const HANDSHAKE_TOKEN = /^ey[\w-]+\.[\w-]+\.[\w-]+$/;
+/** Time limit of a verification or a handshake that needs the provider. */
+const PROVIDER_MS = 3_000;
 const MAX_PATH_LENGTH = 2_000;
 /** Files and pages that are the same for every visitor. */
 const WITHOUT_SESSION = /^\/(?:robots\.txt|icon\.svg|sign-(?:in|up)(?:\/.*)?)$/;
@@ -44,22 +38,15 @@ function sanitize(request: NextRequest): NextRequest {
   url.searchParams.delete(REDIRECT_PARAMETER);
   // Next.js adds this parameter to the requests of its router.
   url.searchParams.delete('_rsc');
-  if (!url.searchParams.getAll(HANDSHAKE).every((token) => HANDSHAKE_TOKEN.test(token)))
-    url.searchParams.delete(HANDSHAKE);
   headers.delete('authorization');
   dropInvalidRouterState(headers);
   // Next.js compares this header with the origin of a server action, and the SDK redirects the browser back to this host.
   const forwarded = headers.get('x-forwarded-host');
   if (forwarded) headers.set('x-forwarded-host', withoutDefaultPort(forwarded));
-  const cookies = usableCookies(headers).filter(
-    ({ name, value }) =>
-      !REFRESH_COOKIE.test(name) && (!HANDSHAKE_COOKIE.test(name) || HANDSHAKE_TOKEN.test(value)),
-  );
+  const cookies = usableCookies(headers).filter(({ name }) => !REFRESH_COOKIE.test(name));
   headers.set('cookie', cookieHeader(cookies));
-  const page = new URL(url);
-  for (const name of [...page.searchParams.keys()])
-    if (name.startsWith(PARAMETER_PREFIX)) page.searchParams.delete(name);
-  const path = page.pathname + page.search;
+  const { pathname, search } = withoutParameters(url);
+  const path = pathname + search;
   headers.set(PAGE_PATH, path.length > MAX_PATH_LENGTH ? '/' : path);
   // A redirect would send the body of a server action to the provider.
   if (request.method === 'POST') headers.set(...NO_REDIRECT);
@@ -84,17 +71,13 @@ async function otherVerdict(page: Response, request: NextRequest, askProviders?:
   return credential && askProviders(credential, request.nextUrl);
 }
 
-/** A completed handshake sets cookies. The counter of redirects is not one of them. */
-const setsCookies = ({ headers }: Response) =>
-  headers.getSetCookie().some((cookie) => !cookie.startsWith(`${REDIRECT_COUNT}=`));
-
 /**
  * Returns the response of the SDK's middleware to a page request, which may redirect the browser to the provider to renew the
- * session (a handshake). If the SDK fails or gets no cookies for a nonce, the page is served without a session, because a second
- * handshake could redirect the browser forever.
+ * session (a handshake). If the SDK or a handshake fails, the page is served without a session, because a second handshake could
+ * redirect the browser forever.
  *
  * If the session could not be checked, the response is a 503 that shows app/unavailable, unless the page needs no session. For a
- * server action, it is undefined. With IDP_JWT_KEY, the SDK waits for the provider only to exchange a nonce.
+ * server action, it is undefined. With IDP_JWT_KEY, only a handshake waits for the provider.
  *
  * If the SDK has found no session and does not redirect the browser, other providers decide by the cookies.
  */
@@ -105,18 +88,22 @@ export async function pageResponse(
   askProviders?: AskProviders,
 ): Promise<Response | undefined> {
   const request = sanitize(given);
-  const hasNonce = request.nextUrl.searchParams.has(NONCE) || request.cookies.has(NONCE);
-  const working = Promise.resolve(sdk(request, event));
-  const waitsForProvider = hasNonce || environment().IDP_JWT_KEY === undefined;
+  const handshake = findHandshake(request);
+  const working = handshake
+    ? completeHandshake(sdk, request, event, handshake)
+    : Promise.resolve(sdk(request, event));
+  const waitsForProvider = handshake || environment().IDP_JWT_KEY === undefined;
   let isUnchecked = false;
-  const response = await (waitsForProvider ? withTimeout(SDK_MS, working) : working).catch((error) => {
+  const response = await (waitsForProvider ? withTimeout(PROVIDER_MS, working) : working).catch((error) => {
     isUnchecked = error.name === 'TimeoutError';
     warn({ error: describeError(error) });
   });
   const reason = response?.headers.get(REASON_HEADER);
   isUnchecked ||= Boolean(reason && rejectedVerdict(reason).isUnchecked);
-  const isUsable = response && !isUnchecked && (!hasNonce || setsCookies(response));
-  const page = (isUsable ? response : await sdk(withoutSession(request), event)) ?? NextResponse.next();
+  const page =
+    (isUnchecked ? undefined : response) ??
+    (await sdk(withoutSession(request), event)) ??
+    NextResponse.next();
   for (const name of REPORT_HEADERS) page.headers.delete(name);
   cancelRewrite(page);
   const verdict: Verdict | undefined = isUnchecked

@@ -25,14 +25,13 @@ export const SESSION_COOKIE = /^__session(?:_|$)/;
 export const SDK_COOKIE = /^__(?:session|client_uat|clerk_db_jwt)(?:_|$)/;
 /** With this cookie, the SDK renews the session of an expired token by a call of the provider. */
 export const REFRESH_COOKIE = /^__refresh/;
-/** Cookie with which the SDK counts the redirects of a handshake. */
-export const REDIRECT_COUNT = '__clerk_redirect_count';
 
-/** Cookie and parameter with a token, from which the SDK takes the cookies of a session. */
+/** Cookie and parameter with a token that contains the cookies of a session. */
 export const HANDSHAKE = '__clerk_handshake';
-export const HANDSHAKE_COOKIE = /^__clerk_handshake(?!_nonce)/;
-/** Cookie and parameter that the SDK exchanges for such a token by a call of the provider. */
+/** Cookie and parameter for which the provider supplies the cookies of a session. */
 export const NONCE = '__clerk_handshake_nonce';
+/** Categories (`cat`) in the header of tokens that belong neither to machines nor to JWT templates. */
+export const TOKEN_CATEGORIES = ['cl_B7d4PD111AAA', 'cl_I7d4PD111III'];
 /** Parameter that redirects the browser to another address. */
 export const REDIRECT_PARAMETER = '__clerk_redirect_url';
 /** Start of the names of all parameters of the SDK. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { send } from '../harness/requests';
+import { cookie, send, tokenFor } from '../harness/requests';
 import { sharedService } from '../vitest/shared-service';
 
 const service = sharedService();
@@ -53,4 +53,27 @@ test('A page does not use a nonce or a Content-Security-Policy from the request'
   });
   expect(String(body)).not.toContain('chosen');
   expect(headers.get('content-security-policy')).not.toContain('chosen');
+});
+
+test('The sign-in page redirects a visitor with a session only to an absolute path of the service', async () => {
+  const session = cookie(tokenFor(service.idp, 'user_of_a_page'));
+  const signIn = async (target: string, headers: Record<string, string> = session) => {
+    const url = `${service.url}/sign-in?redirect_url=${encodeURIComponent(target)}`;
+    const { status, headers: returned } = await send(url, { headers });
+    return [status, returned.get('location')];
+  };
+  expect(await signIn('/account?tab=1')).toEqual([307, '/account?tab=1']);
+  expect(await signIn('/account', {})).toEqual([200, null]);
+  for (const target of [
+    'https://evil.example',
+    '//evil.example',
+    '/\\evil.example',
+    '/\t/evil.example',
+    '//[',
+    '/.//evil.example',
+    '/x/..//evil.example',
+    '/%2e//evil.example',
+    'account',
+  ])
+    expect(await signIn(target), target).toEqual([200, null]);
 });

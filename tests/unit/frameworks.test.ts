@@ -80,11 +80,7 @@ test('The SDK has these names of headers, cookies and parameters', () => {
     true,
     true,
   ]);
-  expect([sdk.HANDSHAKE, sdk.NONCE, sdk.REDIRECT_COUNT]).toEqual([
-    cookies.Handshake,
-    cookies.HandshakeNonce,
-    cookies.RedirectCount,
-  ]);
+  expect([sdk.HANDSHAKE, sdk.NONCE]).toEqual([cookies.Handshake, cookies.HandshakeNonce]);
   expect([sdk.HANDSHAKE, sdk.NONCE, sdk.REDIRECT_PARAMETER]).toEqual([
     parameters.Handshake,
     parameters.HandshakeNonce,

@@ -1,0 +1,77 @@
+import { decodeJwt, hasValidSignature } from '@clerk/backend/jwt';
+import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
+import * as z from 'zod/mini';
+import { environment } from '../base/env';
+import { cookieHeader, parseCookies } from '../http/credential';
+import { exchangeNonce, publicKey } from './backend-api';
+import { HANDSHAKE, NO_REDIRECT, NONCE, PARAMETER_PREFIX, TOKEN_CATEGORIES } from './sdk-formats';
+
+/** With this nonce or token, the provider redirects the browser back to a page to renew the session. */
+interface Handshake {
+  readonly name: string;
+  readonly value: string;
+  readonly isInAddress: boolean;
+}
+
+const Header = z.object({
+  typ: z.literal('JWT'),
+  kid: z.string(),
+  cat: z.optional(z.enum(TOKEN_CATEGORIES)),
+});
+const Payload = z.object({ handshake: z.array(z.string()) });
+
+/** Returns the handshake of a page request. */
+export function findHandshake({ nextUrl, cookies }: NextRequest): Handshake | undefined {
+  for (const name of [NONCE, HANDSHAKE]) {
+    const parameter = nextUrl.searchParams.get(name);
+    const value = parameter || cookies.get(name)?.value;
+    if (value) return { name, value, isInAddress: value === parameter };
+  }
+  return undefined;
+}
+
+/** Returns the address of a page without the parameters of the SDK. */
+export function withoutParameters(address: URL): URL {
+  const url = new URL(address);
+  for (const name of [...url.searchParams.keys()])
+    if (name.startsWith(PARAMETER_PREFIX)) url.searchParams.delete(name);
+  return url;
+}
+
+/** Returns the cookies in a token. Rejects if the provider did not sign it for a handshake. */
+async function verifyToken(token: string): Promise<string[]> {
+  const jwt = decodeJwt(token);
+  const { kid } = Header.parse(jwt.header);
+  const key = environment().IDP_JWT_KEY ?? (await publicKey(kid));
+  if (!(await hasValidSignature(jwt, key))) throw new Error('The signature of the handshake is invalid');
+  return Payload.parse(jwt.payload).handshake;
+}
+
+/**
+ * Sets the cookies that the provider supplies for a handshake. Then verifies the new session with the SDK or, if the handshake is
+ * in the address, redirects the browser to the address without it. Rejects without such cookies.
+ *
+ * The SDK does not see the handshake, because it would print an error in several lines, with text of the client.
+ */
+export async function completeHandshake(
+  sdk: NextMiddleware,
+  request: NextRequest,
+  event: NextFetchEvent,
+  { name, value, isInAddress }: Handshake,
+): Promise<Response | undefined> {
+  const cookies = await (name === NONCE ? exchangeNonce(value) : verifyToken(value));
+  if (cookies.length === 0) throw new Error('The handshake has no cookies');
+  const headers = new Headers(request.headers);
+  const isReplaced = (own: string) =>
+    own.startsWith(HANDSHAKE) || cookies.some((cookie) => cookie.startsWith(`${own}=`));
+  const kept = parseCookies(headers).filter((cookie) => !isReplaced(cookie.name));
+  headers.set('cookie', [cookieHeader(kept), ...cookies.map((cookie) => cookie.split(';', 1))].join('; '));
+  // A second handshake could redirect the browser forever.
+  headers.set(...NO_REDIRECT);
+  const url = withoutParameters(request.nextUrl);
+  const response = isInAddress
+    ? NextResponse.redirect(url, { headers: { 'cache-control': 'no-store' } })
+    : await sdk(new NextRequest(url, { headers, method: request.method }), event);
+  for (const cookie of cookies) response?.headers.append('set-cookie', cookie);
+  return response ?? undefined;
+}
