@@ -164,6 +164,30 @@ test('Two providers whose users could get the same id are an error', () => {
   expect(() => createAskProviders([provider('user_')])).toThrow('overlap');
 });
 
+test('A mistake in the list of providers stops the start with a message', async () => {
+  const { register } = await import('../../instrumentation');
+  const { start } = await import('#lib/start');
+  const print = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  const exit = vi.spyOn(process, 'exit').mockImplementation(() => {
+    throw new Error('The process exits');
+  });
+  vi.stubEnv('NEXT_RUNTIME', 'nodejs');
+  await register();
+  list.providers.push({ name: 'without a prefix', authenticate });
+  await expect(register()).rejects.toThrow('The process exits');
+  list.providers.pop();
+  const options = { issuer: issuer.url, audience: '', prefix: '' };
+  const starting = start(async () => ({ providers: [jwtProvider(options)] }));
+  await expect(starting).rejects.toThrow('The process exits');
+  expect(print.mock.calls).toEqual([
+    ['Invalid providers/index.ts: The prefixes of two providers overlap: "" and ""\n'],
+    ['Invalid providers/index.ts: A provider needs an audience and an algorithm\n'],
+  ]);
+  expect(exit.mock.calls).toEqual([[1], [1]]);
+  exit.mockRestore();
+  print.mockRestore();
+});
+
 test('A provider names only users with its prefix, and no access token', async () => {
   const accessToken = { user: 'a|ada', clientId: 'client', scopes: [], audiences: [] };
   const verdicts = [{ user: 'user_ada' }, { user: 'a|ada' }, { reason: 'any', accessToken }];
