@@ -6,7 +6,7 @@ import type { GuardedHandler } from './core/guard';
 import type { AuthenticatedContext } from './core/link';
 import type { Actor, Verdict } from './core/verdict';
 import { guardBy } from './guard';
-import { bearerHeader, passesCsrfCheck } from './http/credential';
+import { bearerToken, passesCsrfCheck } from './http/credential';
 import { addLogFields } from './http/request-log';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
 import { link } from './link';
@@ -115,7 +115,7 @@ export function protectedResource(
   }
 
   async function contextOf(verdict: Verdict, headers: Headers): Promise<ResourceContext> {
-    const hasBearer = bearerHeader(headers) !== undefined;
+    const hasBearer = bearerToken(headers) !== undefined;
     // As for a POST, because cookies of another page do not count here in any request.
     const isByCookie = !hasBearer && (verdict.user !== undefined || verdict.isUnchecked);
     const isForeign = isByCookie && !passesCsrfCheck('POST', headers, []);

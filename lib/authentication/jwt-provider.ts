@@ -27,7 +27,8 @@ const RETRY_MS = 30_000;
 const INTERVAL_MS = 1_500;
 /** Ends with `|` and contains no other one, so that no prefix begins with another. */
 const PREFIX = /^(?:[\w-]+\|)?$/;
-const BEARER = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+) *$/i;
+/** The word is optional (docs/contract.md, 5.4). */
+const BEARER = /^(?:Bearer +)?([\w-]+\.[\w-]+\.[\w-]+) *$/i;
 /** Types of a token for requests (RFC 9068, 2.1). Logout tokens and other security events have their own. */
 const TYPE = /^(?:application\/)?(?:at\+)?jwt$/i;
 
@@ -89,7 +90,8 @@ const KeySet = z.object({ keys: z.array(PublicKey).check(z.minLength(1)) });
 /**
  * Returns a function that finds the key of a token. It loads the keys at the first call, after ten minutes, and for a token whose
  * key is unknown. If they cannot be loaded again, the last ones stay valid. The function throws a JOSEError if the issuer has no
- * such key, and another error if this could not be checked.
+ * such key, and another error if this could not be checked. An issuer with several keys must name one in each token (`kid`, OpenID
+ * Connect Core, 10.1). Other tokens are rejected, because each would cost a verification with every key.
  */
 function keysOf(issuer: string, jwksUrl?: string) {
   let keys: ReturnType<typeof createLocalJWKSet> | undefined;

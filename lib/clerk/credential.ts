@@ -1,5 +1,6 @@
 import {
-  bearerHeader,
+  bearer,
+  bearerToken,
   type Cookie,
   type Credential,
   cookieHeader,
@@ -16,8 +17,6 @@ export type NoCredential = 'no-credential' | 'malformed' | 'opaque-token' | 'for
  * a padded JWT of an OAuth client or a machine for a session token.
  */
 const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
-/** A bearer token. The word `Bearer` is optional, as in the SDK. */
-const BEARER = /^(?:Bearer +)?(\S+) *$/i;
 
 /** Returns the cookies of a request without session cookies that are not JWTs. */
 export const usableCookies = (headers: Headers): Cookie[] =>
@@ -29,10 +28,9 @@ export function extractCredential(
   headers: Headers,
   authorizedParties: readonly string[],
 ): Credential | NoCredential {
-  const bearer = bearerHeader(headers);
-  if (bearer !== undefined) {
-    const token = BEARER.exec(bearer)?.[1] ?? '';
-    if (JWT.test(token)) return { header: 'authorization', value: `Bearer ${token}` };
+  const token = bearerToken(headers);
+  if (token !== undefined) {
+    if (JWT.test(token)) return bearer(token);
     return token.startsWith('oat_') ? 'opaque-token' : 'malformed';
   }
   const cookies = usableCookies(headers).filter(({ name }) => SDK_COOKIE.test(name));

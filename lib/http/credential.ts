@@ -10,6 +10,8 @@ export interface Credential {
 /** Returns the verdict of another provider, or undefined if the credential belongs to none. Never rejects. */
 export type AskProviders = (credential: Credential, address: URL) => Promise<Verdict | undefined>;
 
+/** A bearer token. The word `Bearer` is optional, as in Clerk's SDK. */
+const BEARER = /^(?:Bearer +)?(\S+) *$/i;
 /** Another scheme, which may be meant for a proxy. It does not replace a session cookie. */
 const OTHER_SCHEME = /^(?!Bearer )\S+ +\S/i;
 
@@ -68,11 +70,15 @@ export function passesCsrfCheck(
   return authorizedParties.includes(origin) || (site === null && isOwn);
 }
 
-/** Returns the authorization header of a request, even a malformed one, which precedes cookies. */
-export function bearerHeader(headers: Headers): string | undefined {
+/** Returns the bearer token of a request, which precedes cookies. It is empty if the header is malformed. */
+export function bearerToken(headers: Headers): string | undefined {
   const authorization = headers.get('authorization');
-  return authorization === null || OTHER_SCHEME.test(authorization) ? undefined : authorization;
+  if (authorization === null || OTHER_SCHEME.test(authorization)) return undefined;
+  return BEARER.exec(authorization)?.[1] ?? '';
 }
+
+/** Returns the credential of a bearer token. */
+export const bearer = (token: string): Credential => ({ header: 'authorization', value: `Bearer ${token}` });
 
 /** Returns the cookies that can be a credential of another provider. */
 export function otherCookies(headers: Headers): Credential | undefined {
@@ -81,7 +87,7 @@ export function otherCookies(headers: Headers): Credential | undefined {
 }
 
 /**
- * Returns the header that can have a credential of another provider: a bearer token of any form or, under the rule for cookies,
+ * Returns the header that can have a credential of another provider: a bearer token or, under the rule for cookies,
  * those that are not Clerk's.
  */
 export function otherCredential(
@@ -89,7 +95,7 @@ export function otherCredential(
   headers: Headers,
   authorizedParties: readonly string[],
 ): Credential | undefined {
-  const bearer = bearerHeader(headers);
-  if (bearer !== undefined) return { header: 'authorization', value: bearer };
+  const token = bearerToken(headers);
+  if (token !== undefined) return token === '' ? undefined : bearer(token);
   return passesCsrfCheck(method, headers, authorizedParties) ? otherCookies(headers) : undefined;
 }

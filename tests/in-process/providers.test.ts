@@ -69,12 +69,15 @@ describe('A bearer token decides alone', () => {
     ],
     ['of no provider', () => jwt({ iss: 'https://x.example' }), 'clerk: rejected token-invalid-algorithm'],
     ['that is not a JWT', () => 'text', 'clerk: rejected malformed'],
-  ])('if it is one %s', async (_what, token, expected) => {
-    const headers = { ...bearer(await token()), cookie: `${clerkCookies()}; other=grace` };
+  ])('if it is one %s', async (_what, create, expected) => {
+    const token = await create();
+    const headers = { ...bearer(token), cookie: `${clerkCookies()}; other=grace` };
     expect(await outcome(ME, headers)).toBe(expected);
-    // The outcome does not change when a credential is cached.
+    // The outcome does not change when a credential is cached, and without the word `Bearer`.
     expect(await outcome(ME, headers)).toBe(expected);
-    for (const [request] of authenticate.mock.calls) expect(request.headers.get('cookie')).toBeNull();
+    expect(await outcome(ME, { ...headers, authorization: token })).toBe(expected);
+    for (const [request] of authenticate.mock.calls)
+      expect(Object.fromEntries(request.headers)).toEqual(bearer(token));
   });
 
   test('if its issuer does not respond: it is unchecked, and no other provider is asked', async () => {

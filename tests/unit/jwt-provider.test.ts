@@ -104,12 +104,15 @@ describe('The verdict on a valid token', () => {
     expect(await check({ ...more, sub }, overrides)).toMatchObject({ user });
   });
 
+  test('needs no word `Bearer`', async () => {
+    expect(await asked(jwtProvider(options), await sign())).toHaveProperty('user', 'other|ada');
+  });
+
   test('is undefined, without a request, for each credential that does not name the issuer', async () => {
     const provider = jwtProvider(options);
     const token = await sign();
     for (const authorization of [
       '',
-      token,
       `Basic ${token}`,
       'Bearer x.y',
       'Bearer x.y.z',
