@@ -54,14 +54,14 @@ async function hasEntry(kind: Kind, id: string): Promise<boolean> {
   return (await readCachedId(kind, id)).outcome !== 'miss';
 }
 
-/** Removes the internal id that `publish` has set as the `external_id`. Returns false if the provider does not do so. */
+/** Removes the internal id that `publish` has set as the `external_id`. Returns false if Clerk does not do so. */
 async function removeExternalId(id: string): Promise<boolean> {
   const failure = await retry(RETRY, () => setExternalId(id, null)).catch(safeMessage);
   const isRemoved = failure === undefined || failure === 404;
   print(
     isRemoved
-      ? 'The external_id at the identity provider, which was the internal id, is removed.'
-      : `The external_id at the identity provider is still the internal id (${failure}). Remove it, or an adoption uses it again.`,
+      ? 'The external_id at Clerk, which was the internal id, is removed.'
+      : `The external_id at Clerk is still the internal id (${failure}). Remove it, or an adoption uses it again.`,
   );
   return isRemoved;
 }

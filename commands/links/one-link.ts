@@ -92,7 +92,7 @@ export async function showOne(kind: Kind, id: string): Promise<ExitCode> {
     ...(dueAt === null ? [] : [['deletion', `due at ${dueAt.toISOString()}`]]),
     ['cache', await describeCache(kind, providerId, link?.internalId)],
     [
-      'provider',
+      'Clerk',
       atProvider
         ? `has this ${NOUNS[kind]}, created at ${new Date(atProvider.createdAt).toISOString()}`
         : `has no such ${NOUNS[kind]}`,

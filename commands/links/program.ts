@@ -7,7 +7,7 @@ import { withChange } from './change';
 import { forgetAllDue, forgetOne, rememberOne } from './deletion';
 import { showHistory } from './history';
 import { adoptTenants, adoptUsers, backfillUsers, checkLinks, publishUsers } from './in-bulk';
-import { exportOne, NOUNS, showOne } from './one-link';
+import { ASKED, exportOne, NOUNS, showOne } from './one-link';
 import { relinkLinks } from './relink';
 
 function parseDate(since: string): Date {
@@ -48,9 +48,7 @@ function addQueries(program: Command, kind: Kind, add: Add): void {
   const { table } = KINDS[kind];
   add(
     withRetries(program.command('check'))
-      .description(
-        `Compares the ${noun}s of the provider with the rows of the table ${table}. Changes nothing.`,
-      )
+      .description(`Compares the ${noun}s at ${ASKED} with the rows of the table ${table}. Changes nothing.`)
       .option('--ids', 'prints every id that is a difference'),
     'Needs IDP_SECRET_KEY and DATABASE_URL. Exits with 1 if there is a difference.',
     (options: Parameters<typeof checkLinks>[1]) => checkLinks(kind, options),
@@ -58,7 +56,7 @@ function addQueries(program: Command, kind: Kind, add: Add): void {
   add(
     program
       .command('show')
-      .description(`Shows the link and the cache entry of one ${noun}, and whether the provider has it.`)
+      .description(`Shows the link and the cache entry of one ${noun}, and whether Clerk has it.`)
       .argument('<id>', EITHER_ID, parseId),
     `Needs IDP_SECRET_KEY, DATABASE_URL, KV_REST_API_URL and KV_REST_API_TOKEN. Exits with 1 if the ${noun} is not linked.`,
     (id: string) => showOne(kind, id),
@@ -98,7 +96,7 @@ function addDeletions(program: Command, kind: Kind, add: Add): void {
   );
   add(
     withChange(program.command('due')).description(
-      `Forgets all ${noun}s whose deletion was scheduled by an event and is now due, unless the provider has the ${noun} again. Prints a receipt for each.`,
+      `Forgets all ${noun}s whose deletion was scheduled by an event and is now due, unless ${ASKED} has the ${noun} again. Prints a receipt for each.`,
     ),
     `${needsAll} Exits with 1 if a deletion is still pending.`,
     (options: Parameters<typeof forgetAllDue>[1]) => forgetAllDue(kind, options),
@@ -131,7 +129,7 @@ function addRelink(program: Command, kind: Kind, add: Add): void {
   if (kind === 'user')
     relink.option(
       '--external-id',
-      'reads the map from the provider: the external_id of a user is the old id. Needs IDP_SECRET_KEY',
+      'reads the map from Clerk: the external_id of a user is the old id. Needs IDP_SECRET_KEY',
       false,
     );
   add(
@@ -141,11 +139,11 @@ function addRelink(program: Command, kind: Kind, add: Add): void {
   );
 }
 
-/** Adds the commands for users alone, which read every user of the provider or all data of one. */
+/** Adds the commands for users alone, which read every user of Clerk or all data of one. */
 function addUserCommands(program: Command, add: Add): void {
   add(
     withRetries(program.command('backfill'))
-      .description('Links every unlinked user of the identity provider. Can be repeated.')
+      .description('Links every unlinked user of Clerk. Can be repeated.')
       .option('--since <date>', 'only users that were created since this time', parseDate)
       .option('--replay', 'also passes each linked user to the handler of user.updated in events/index.ts')
       .option('--dry-run', 'only counts'),
@@ -155,7 +153,7 @@ function addUserCommands(program: Command, add: Add): void {
   add(
     withRetries(withChange(program.command('adopt')))
       .description(
-        'Links each unlinked user whose external_id at the identity provider is a UUID in lower case to this UUID as the internal id. Never changes a link. Can be repeated.',
+        'Links each unlinked user whose external_id at Clerk is a UUID in lower case to this UUID as the internal id. Never changes a link. Can be repeated.',
       )
       .option('--dry-run', 'only counts'),
     'Needs IDP_SECRET_KEY and DATABASE_URL. Exits with 1 if a user could not be adopted or the run stopped early.',
@@ -164,7 +162,7 @@ function addUserCommands(program: Command, add: Add): void {
   add(
     withRetries(withChange(program.command('publish')))
       .description(
-        'Sets the external_id of each linked user at the identity provider to the internal id, if it is empty or a previous id of the user. Another value that the list of users contains is kept. Can be repeated.',
+        'Sets the external_id of each linked user at Clerk to the internal id, if it is empty or a previous id of the user. Another value that the list of users contains is kept. Can be repeated.',
       )
       .option('--dry-run', 'only counts'),
     'Needs IDP_SECRET_KEY and DATABASE_URL. Exits with 1 if a value was kept, an update failed or the run stopped early.',

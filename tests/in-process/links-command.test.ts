@@ -72,7 +72,7 @@ describe.each([
     expect(exit).toBe(0);
     expect(stdout).toMatch(
       new RegExp(
-        `^internal id +${internalId}\nlinked +20\\S+Z\nprovider's id +${id}\ncache +contains the internal id\nprovider +has this ${noun}, created at 20\\S+Z\n$`,
+        `^internal id +${internalId}\nlinked +20\\S+Z\nprovider's id +${id}\ncache +contains the internal id\nClerk +has this ${noun}, created at 20\\S+Z\n$`,
       ),
     );
     expect((await command('show', id)).stdout).toBe(stdout);
@@ -84,7 +84,7 @@ describe.each([
     expect(exit).toBe(1);
     expect(stdout).toMatch(
       new RegExp(
-        `internal id +none.*\n.*\ncache +CONTAINS AN ID, BUT THE ${noun.toUpperCase()} IS NOT LINKED: 019a\\S+\nprovider +has no such ${noun}\n$`,
+        `internal id +none.*\n.*\ncache +CONTAINS AN ID, BUT THE ${noun.toUpperCase()} IS NOT LINKED: 019a\\S+\nClerk +has no such ${noun}\n$`,
         's',
       ),
     );
