@@ -21,6 +21,12 @@ export interface BrowserRequest extends ApiRequest {
   readonly browser: Browser;
 }
 
+/** A request of a signed-in user. */
+export interface UserRequest extends BrowserRequest {
+  readonly session: Session;
+  readonly user: User;
+}
+
 /** Maximum duration of a sign-in or sign-up, in milliseconds. */
 export const ATTEMPT_LIFE = 24 * 60 * 60 * 1000;
 const COOKIE_LIFE_SECONDS = 365 * 24 * 60 * 60;

@@ -10,7 +10,7 @@ import { mergeMetadata } from '../instance/metadata';
 import { deletedResource } from '../instance/organizations';
 import { requirePassword } from '../instance/passwords';
 import { publicUserResource } from '../instance/resources';
-import { type BrowserRequest, requireSignedIn } from './browser';
+import type { UserRequest } from './browser';
 import { browserMemberships, currentSession } from './session';
 import { requireSetting } from './settings';
 import { UnsafeMetadata } from './sign-up';
@@ -34,20 +34,19 @@ const PasswordChange = z.object({
 });
 
 /** Returns the routes of the account page. They read, rename and delete the user, change the password and revoke sessions. */
-export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
+export function meRoutes(instance: Instance): Routes<UserRequest, unknown> {
   const own = (user: User) => publicUserResource(user, browserMemberships(instance, user));
   return {
-    'GET /v1/me': (request) => own(requireSignedIn(instance, request).user),
-    'PATCH /v1/me': (request) => {
-      const { user } = requireSignedIn(instance, request);
-      requireSetting(instance, request.body, 'username');
-      const fields = parse(Profile, request.body);
+    'GET /v1/me': ({ user }) => own(user),
+    'PATCH /v1/me': ({ user, body, url }) => {
+      requireSetting(instance, body, 'username');
+      const fields = parse(Profile, body);
       const {
         unsafe_metadata: unsafeMetadata,
         primary_email_address_id: email,
         primary_phone_number_id: phone,
       } = fields;
-      const version = request.url.searchParams.get('__clerk_api_version') ?? '';
+      const version = url.searchParams.get('__clerk_api_version') ?? '';
       if (unsafeMetadata && version >= FIRST_VERSION_WITH_METADATA_PATCH) {
         const message = 'unsafe_metadata is not a valid parameter for this request.';
         throw new ApiError(422, 'form_param_unknown', message, 'unsafe_metadata');
@@ -62,14 +61,12 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
       };
       return own(updateUser(instance, user, changes));
     },
-    'PATCH /v1/me/metadata': (request) => {
-      const { user } = requireSignedIn(instance, request);
-      const { unsafe_metadata: patch } = parse(MetadataPatch, request.body);
+    'PATCH /v1/me/metadata': ({ user, body }) => {
+      const { unsafe_metadata: patch } = parse(MetadataPatch, body);
       return own(updateUser(instance, user, { unsafeMetadata: mergeMetadata(user.unsafeMetadata, patch) }));
     },
-    'POST /v1/me/change_password': (request) => {
-      const { user, session } = requireSignedIn(instance, request);
-      const change = parse(PasswordChange, request.body);
+    'POST /v1/me/change_password': ({ user, session, body }) => {
+      const change = parse(PasswordChange, body);
       // With reverification, the user has already been verified.
       if (user.password !== null && !instance.settings.reverification)
         requirePassword(user, change.current_password ?? '', 'current_password');
@@ -78,23 +75,18 @@ export function meRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
       if (change.sign_out_of_other_sessions) endSessionsOf(instance, updated, session);
       return own(updated);
     },
-    'POST /v1/me/profile_image': (request) => {
-      const { user } = requireSignedIn(instance, request);
-      const imageUrl = storeImage(instance, request.url, request.file);
+    'POST /v1/me/profile_image': ({ user, url, file }) => {
+      const imageUrl = storeImage(instance, url, file);
       updateUser(instance, user, { imageUrl });
       return { object: 'image', id: imageUrl.split('/').at(-1), name: null, public_url: imageUrl };
     },
-    'DELETE /v1/me/profile_image': (request) => {
-      const { id } = updateUser(instance, requireSignedIn(instance, request).user, { imageUrl: null });
-      return deletedResource(id, 'image');
-    },
-    'DELETE /v1/me': (request) => deleteUser(instance, requireSignedIn(instance, request).user),
-    'POST /v1/me/sessions/:id/revoke': (request) => {
-      const { user } = requireSignedIn(instance, request);
-      const session = instance.store.sessions.get(request.id);
+    'DELETE /v1/me/profile_image': ({ user }) =>
+      deletedResource(updateUser(instance, user, { imageUrl: null }).id, 'image'),
+    'DELETE /v1/me': ({ user }) => deleteUser(instance, user),
+    'POST /v1/me/sessions/:id/revoke': ({ user, id, browser }) => {
+      const session = instance.store.sessions.get(id);
       if (session?.userId !== user.id) throw notFound('The session');
-      const ended = endSession(instance, session, 'revoked');
-      return currentSession(instance, ended, request.browser);
+      return currentSession(instance, endSession(instance, session, 'revoked'), browser);
     },
   };
 }

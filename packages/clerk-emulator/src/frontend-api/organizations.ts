@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { pageOf, parse, type Routes } from '../http';
+import { pageOf, parse, type Routes, wrapHandlers } from '../http';
 import { requireUser } from '../instance/accounts';
 import { requireFound } from '../instance/api-error';
 import type { Membership, Organization, OrganizationInvitation, User } from '../instance/data';
@@ -35,110 +35,97 @@ import {
   updateOrganization,
 } from '../instance/organizations';
 import { invitationStatus } from '../instance/resources';
-import { type BrowserRequest, requireSignedIn } from './browser';
+import type { UserRequest } from './browser';
 
-const Fields = z.object({ name: z.string().min(1), slug: z.string().min(1).optional() });
-
-/**
- * Returns a function that returns the user of a request with the user's organization. It throws unless the user is a member, and a
- * 403 unless the role of the user has the permission.
- */
-function memberOf(instance: Instance, permission?: string) {
-  return (request: BrowserRequest) => {
-    const { user } = requireSignedIn(instance, request);
-    const organization = requireOrganization(instance, ownOrganization(instance, user.id, request.id));
-    const membership = requireMembership(instance, organization, user.id);
-    if (permission !== undefined) requirePermission(instance, membership, permission);
-    return { user, organization, membership };
-  };
+/** A request of a member of the organization in the path. */
+interface MemberRequest extends UserRequest {
+  readonly organization: Organization;
+  readonly membership: Membership;
 }
+type MemberRoutes = Routes<MemberRequest, unknown>;
 
-const MANAGE_MEMBERS = 'org:sys_memberships:manage';
+const Name = z.string().min(1);
+const Changes = z.object({ name: z.exactOptional(Name), slug: z.exactOptional(Name) });
+const Fields = Changes.extend({ name: Name });
+const Role = z.object({ role: z.string() });
+const NewMember = Role.extend({ user_id: z.string() });
+/** A form has one field for each address. */
+const Invitees = Role.extend({
+  email_address: z.preprocess((value) => [value].flat(), z.array(EmailAddress).min(1)),
+});
 
 /** Returns the routes for organizations. Only members can read one. A change needs a permission of the member's role. */
-export function organizationRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
-  const asMember = memberOf(instance);
-  const asManager = memberOf(instance, 'org:sys_profile:manage');
-  const shown = (organization: Organization) => publicOrganizationResource(instance, organization);
+export function organizationRoutes(instance: Instance): Routes<UserRequest, unknown> {
+  const forMembers = (routes: MemberRoutes, permission?: string) =>
+    wrapHandlers(routes, (handler) => (request: UserRequest) => {
+      const { user, id } = request;
+      const organization = requireOrganization(instance, ownOrganization(instance, user.id, id));
+      const membership = requireMembership(instance, organization, user.id);
+      if (permission !== undefined) requirePermission(instance, membership, permission);
+      return handler({ ...request, organization, membership });
+    });
   return {
-    'POST /v1/organizations': (request) => {
-      const { user } = requireSignedIn(instance, request);
-      const { name, slug } = parse(Fields, request.body);
-      return shown(createOrganization(instance, { name, creator: user, ...(slug && { slug }) }));
+    ...ownRoutes(instance),
+    ...forMembers(readingRoutes(instance)),
+    ...forMembers(profileRoutes(instance), 'org:sys_profile:manage'),
+    ...forMembers(
+      { 'DELETE /v1/organizations/:id': ({ organization }) => deleteOrganization(instance, organization) },
+      'org:sys_profile:delete',
+    ),
+    ...forMembers(managementRoutes(instance), 'org:sys_memberships:manage'),
+  };
+}
+
+/** Returns the routes of a user without an active organization: organizations to create, memberships and invitations. */
+function ownRoutes(instance: Instance): Routes<UserRequest, unknown> {
+  const openInvitations = (user: User) =>
+    invitationsTo(instance, user).filter((each) => invitationStatus(instance, each) === 'pending');
+  const shown = (invitation: OrganizationInvitation) => ({
+    ...publicInvitationResource(invitation),
+    public_organization_data: publicOrganizationData(instance, invitation),
+  });
+  return {
+    'POST /v1/organizations': ({ user, body }) => {
+      const organization = createOrganization(instance, { ...parse(Fields, body), creator: user });
+      return publicOrganizationResource(instance, organization);
     },
-    'GET /v1/organizations/:id': (request) => shown(asMember(request).organization),
-    'PATCH /v1/organizations/:id': (request) => {
-      const { organization } = asManager(request);
-      const { name = organization.name, slug = organization.slug } = parse(Fields.partial(), request.body);
-      return shown(updateOrganization(instance, organization, { name, slug }));
-    },
-    'PUT /v1/organizations/:id/logo': (request) => {
-      const { organization } = asManager(request);
-      const imageUrl = storeImage(instance, request.url, request.file);
-      return shown(updateOrganization(instance, organization, { imageUrl }));
-    },
-    'DELETE /v1/organizations/:id/logo': (request) =>
-      shown(updateOrganization(instance, asManager(request).organization, { imageUrl: null })),
-    // The emulator has no domains. An organization has none until an admin adds one.
-    'GET /v1/organizations/:id/domains': (request) => {
-      asMember(request);
-      return pageOf(request.url, []);
-    },
-    'DELETE /v1/organizations/:id': (request) => {
-      const { organization } = memberOf(instance, 'org:sys_profile:delete')(request);
-      return deleteOrganization(instance, organization);
-    },
-    'GET /v1/organizations/:id/roles': (request) => {
-      asMember(request);
-      return pageOf(request.url, roleResources(instance));
-    },
-    'GET /v1/me/organization_suggestions': (request) => {
-      requireSignedIn(instance, request);
-      return pageOf(request.url, []);
+    'GET /v1/me/organization_memberships': ({ user, url }) =>
+      pageOf(url, membershipsOf(instance, user), (each) => publicMembershipResource(instance, each)),
+    'GET /v1/me/organization_suggestions': ({ url }) => pageOf(url, []),
+    'GET /v1/me/organization_invitations': ({ user, url }) => pageOf(url, openInvitations(user), shown),
+    'POST /v1/me/organization_invitations/:id/accept': ({ user, id }) => {
+      const invitation = requireInvitation(openInvitations(user), id);
+      const organization = requireOrganization(instance, invitation.organizationId);
+      if (!findMembership(instance, organization, user.id)) {
+        const { role, publicMetadata, privateMetadata } = invitation;
+        addMember(instance, organization, { user, role, publicMetadata, privateMetadata });
+      }
+      return shown(closeInvitation(instance, invitation, 'accepted', user));
     },
   };
 }
 
-const Role = z.object({ role: z.string() });
-const NewMember = z.object({ user_id: z.string(), role: z.string() });
-
-/** Returns the routes for the members of organizations, and for the memberships of the signed-in user. */
-export function membershipRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
-  const asMember = memberOf(instance);
-  const asManager = memberOf(instance, MANAGE_MEMBERS);
-  const member = (membership: Membership) => publicMembershipResource(instance, membership);
+/** Returns the routes that every member may use. */
+function readingRoutes(instance: Instance): MemberRoutes {
   return {
-    'GET /v1/organizations/:id/memberships': (request) => {
-      const { searchParams } = request.url;
+    'GET /v1/organizations/:id': ({ organization }) => publicOrganizationResource(instance, organization),
+    // The emulator has no domains. An organization has none until an admin adds one.
+    'GET /v1/organizations/:id/domains': ({ url }) => pageOf(url, []),
+    'GET /v1/organizations/:id/roles': ({ url }) => pageOf(url, roleResources(instance)),
+    'GET /v1/organizations/:id/memberships': ({ organization, url }) => {
+      const { searchParams } = url;
       const roles = [...searchParams.getAll('role'), ...searchParams.getAll('role[]')];
-      const members = membersOf(instance, asMember(request).organization);
       const query = searchParams.get('query')?.toLowerCase() ?? '';
-      const selected = members.filter(
-        (each) =>
-          (roles.length === 0 || roles.includes(each.role)) &&
-          textsOf(requireUser(instance, each.userId)).some((text) => text?.toLowerCase().includes(query)),
+      const selected = membersOf(instance, organization).filter(
+        ({ role, userId }) =>
+          (roles.length === 0 || roles.includes(role)) &&
+          textsOf(requireUser(instance, userId)).some((text) => text?.toLowerCase().includes(query)),
       );
-      return pageOf(request.url, selected, member);
+      return pageOf(url, selected, (each) => publicMembershipResource(instance, each));
     },
-    'POST /v1/organizations/:id/memberships': (request) => {
-      const { organization } = asManager(request);
-      const { user_id, role } = parse(NewMember, request.body);
-      return member(addMember(instance, organization, { user: requireUser(instance, user_id), role }));
-    },
-    'PATCH /v1/organizations/:id/memberships/:otherId': (request) => {
-      const membership = requireMembership(instance, asManager(request).organization, request.otherId);
-      return member(updateMember(instance, membership, parse(Role, request.body)));
-    },
-    'DELETE /v1/organizations/:id/memberships/:otherId': (request) => {
-      const membership = requireMembership(instance, asManager(request).organization, request.otherId);
-      requireOtherAdmin(instance, membership);
-      removeMember(instance, membership);
-      return member(membership);
-    },
-    'GET /v1/me/organization_memberships': (request) =>
-      pageOf(request.url, membershipsOf(instance, requireSignedIn(instance, request).user), member),
-    'DELETE /v1/me/organization_memberships/:id': (request) => {
-      const { membership } = asMember(request);
+    'GET /v1/organizations/:id/invitations': ({ organization, url }) =>
+      pageOf(url, pendingInvitations(instance, organization), publicInvitationResource),
+    'DELETE /v1/me/organization_memberships/:id': ({ membership }) => {
       requireOtherAdmin(instance, membership);
       removeMember(instance, membership);
       return deletedResource(membership.id, 'organization_membership');
@@ -146,56 +133,52 @@ export function membershipRoutes(instance: Instance): Routes<BrowserRequest, unk
   };
 }
 
-/** A form has one field for each address. */
-const Invitees = z.object({
-  email_address: z.preprocess((value) => [value].flat(), z.array(EmailAddress).min(1)),
-  role: z.string(),
-});
+/** Returns the routes that change an organization. */
+function profileRoutes(instance: Instance): MemberRoutes {
+  const update = (...change: [Organization, Partial<Organization>]) =>
+    publicOrganizationResource(instance, updateOrganization(instance, ...change));
+  return {
+    'PATCH /v1/organizations/:id': ({ organization, body }) => update(organization, parse(Changes, body)),
+    'PUT /v1/organizations/:id/logo': ({ organization, url, file }) =>
+      update(organization, { imageUrl: storeImage(instance, url, file) }),
+    'DELETE /v1/organizations/:id/logo': ({ organization }) => update(organization, { imageUrl: null }),
+  };
+}
 
-/** Returns the routes for the invitations of organizations, and for those of the signed-in user. */
-export function organizationInvitationRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
-  const asMember = memberOf(instance);
-  const asManager = memberOf(instance, MANAGE_MEMBERS);
-  const pending = (organization: Organization) => pendingInvitations(instance, organization);
-  const invite = (request: BrowserRequest) => {
-    const { user, organization } = asManager(request);
-    const { email_address, role } = parse(Invitees, request.body);
+/** Returns the routes that change the members and the invitations of an organization. */
+function managementRoutes(instance: Instance): MemberRoutes {
+  const member = (membership: Membership) => publicMembershipResource(instance, membership);
+  const invite = ({ user, organization, body }: MemberRequest) => {
+    const { email_address, role } = parse(Invitees, body);
     const invited = email_address.map((email) => ({ email, role, inviterId: user.id }));
     return inviteToOrganization(instance, organization, invited).map(publicInvitationResource);
   };
-  const openInvitations = (user: User) =>
-    invitationsTo(instance, user).filter((each) => invitationStatus(instance, each) === 'pending');
-  const requireOpen = (invitations: readonly OrganizationInvitation[], id: string) =>
-    requireFound(
-      invitations.find((each) => each.id === id),
-      'The invitation',
-    );
-  const withOrganization = (invitation: OrganizationInvitation) => ({
-    ...publicInvitationResource(invitation),
-    public_organization_data: publicOrganizationData(instance, invitation),
-  });
   return {
-    'GET /v1/organizations/:id/invitations': (request) =>
-      pageOf(request.url, pending(asMember(request).organization), publicInvitationResource),
+    'POST /v1/organizations/:id/memberships': ({ organization, body }) => {
+      const { user_id, role } = parse(NewMember, body);
+      return member(addMember(instance, organization, { user: requireUser(instance, user_id), role }));
+    },
+    'PATCH /v1/organizations/:id/memberships/:otherId': ({ organization, otherId, body }) => {
+      const membership = requireMembership(instance, organization, otherId);
+      return member(updateMember(instance, membership, parse(Role, body)));
+    },
+    'DELETE /v1/organizations/:id/memberships/:otherId': ({ organization, otherId }) => {
+      const membership = requireMembership(instance, organization, otherId);
+      requireOtherAdmin(instance, membership);
+      removeMember(instance, membership);
+      return member(membership);
+    },
     'POST /v1/organizations/:id/invitations': (request) => invite(request)[0],
     'POST /v1/organizations/:id/invitations/bulk': invite,
-    'POST /v1/organizations/:id/invitations/:otherId/revoke': (request) => {
-      const invitation = requireOpen(pending(asManager(request).organization), request.otherId);
+    'POST /v1/organizations/:id/invitations/:otherId/revoke': ({ organization, otherId }) => {
+      const invitation = requireInvitation(pendingInvitations(instance, organization), otherId);
       return publicInvitationResource(closeInvitation(instance, invitation, 'revoked'));
-    },
-    'GET /v1/me/organization_invitations': (request) => {
-      const { user } = requireSignedIn(instance, request);
-      return pageOf(request.url, openInvitations(user), withOrganization);
-    },
-    'POST /v1/me/organization_invitations/:id/accept': (request) => {
-      const { user } = requireSignedIn(instance, request);
-      const invitation = requireOpen(openInvitations(user), request.id);
-      const organization = requireOrganization(instance, invitation.organizationId);
-      if (!findMembership(instance, organization, user.id)) {
-        const { role, publicMetadata, privateMetadata } = invitation;
-        addMember(instance, organization, { user, role, publicMetadata, privateMetadata });
-      }
-      return withOrganization(closeInvitation(instance, invitation, 'accepted', user));
     },
   };
 }
+
+const requireInvitation = (invitations: readonly OrganizationInvitation[], id: string) =>
+  requireFound(
+    invitations.find((each) => each.id === id),
+    'The invitation',
+  );

@@ -7,7 +7,7 @@ import { CodeRequest, checkCode, FirstFactor, mailCodeToUser, unsent } from '../
 import { verifyPassword } from '../instance/passwords';
 import { firstFactors, verificationResource } from '../instance/resources';
 import { factorAge } from '../instance/tokens';
-import { type BrowserRequest, requireOwnSession, requireSignedIn } from './browser';
+import { type BrowserRequest, requireOwnSession } from './browser';
 import { currentSession } from './session';
 
 const UNSENT = unsent('email_code');
@@ -59,9 +59,8 @@ const SENSITIVE =
 const MAX_MINUTES = 10;
 
 /** Throws Clerk's 403 if a sensitive operation needs a verification of the user. */
-export function requireReverification(instance: Instance, operation: string, request: BrowserRequest): void {
+export function requireReverification(instance: Instance, operation: string, session: Session): void {
   if (!instance.settings.reverification || !SENSITIVE.test(operation)) return;
-  const { session } = requireSignedIn(instance, request);
   const [minutes = 0] = factorAge(session, instance.clock.now());
   if (minutes < MAX_MINUTES) return;
   const message = 'You need to provide additional verification to perform this operation.';

@@ -25,13 +25,14 @@ import {
   requireOwnPage,
   requireOwnSession,
   requireSignedIn,
+  type UserRequest,
 } from './browser';
 import { environment } from './environment';
 import { handshake } from './handshake';
 import { identificationRoutes } from './identifications';
 import { meRoutes } from './me';
 import { consent, consentInfo } from './oauth-consent';
-import { membershipRoutes, organizationInvitationRoutes, organizationRoutes } from './organizations';
+import { organizationRoutes } from './organizations';
 import { requireReverification, reverificationRoutes } from './reverification';
 import { currentClient, sessionRoutes } from './session';
 import { signInRoutes } from './sign-in';
@@ -43,18 +44,24 @@ const TokenRequest = z.object({ organization_id: z.string().optional() });
 
 /** Returns the Frontend API, which the browser SDK calls. A client is Clerk's record of a browser and its sessions. */
 export function frontendApi(instance: Instance): Hono {
+  const signedIn = <Result>(routes: Routes<UserRequest, Result>) =>
+    wrapHandlers(routes, (handler, operation) => (request: BrowserRequest) => {
+      const found = requireSignedIn(instance, request);
+      requireReverification(instance, operation, found.session);
+      return handler({ ...request, ...found });
+    });
   const resources: Routes<BrowserRequest, unknown> = {
     ...sessionRoutes(instance),
     ...signInRoutes(instance),
     ...signUpRoutes(instance),
-    ...meRoutes(instance),
-    ...identificationRoutes(instance, 'email_address'),
-    ...identificationRoutes(instance, 'phone_number'),
-    ...externalAccountRoutes(instance),
     ...reverificationRoutes(instance),
-    ...organizationRoutes(instance),
-    ...membershipRoutes(instance),
-    ...organizationInvitationRoutes(instance),
+    ...signedIn({
+      ...meRoutes(instance),
+      ...identificationRoutes(instance, 'email_address'),
+      ...identificationRoutes(instance, 'phone_number'),
+      ...externalAccountRoutes(instance),
+      ...organizationRoutes(instance),
+    }),
   };
   const routes: Routes<BrowserRequest> = {
     'GET /v1/environment': ({ url }) => ({ body: environment(instance, url) }),
@@ -69,20 +76,17 @@ export function frontendApi(instance: Instance): Hono {
     'POST /v1/client/sessions/:id/tokens/:otherId': (request) => ({ body: newToken(instance, request) }),
     'GET /v1/me/oauth/consent/:id': (request) => ({ body: consentInfo(instance, request) }),
     'POST /v1/me/oauth/consent/:id': (request) => consent(instance, request),
-    'GET /v1/me/sessions/active': (request) => ({
-      body: activeSessions(instance, requireSignedIn(instance, request).user.id).map((session) =>
-        deviceResource(session, instance.store.clients.get(session.clientId) ?? { userAgent: '' }),
-      ),
-    }),
-    'GET /v1/me/email_addresses': (request) => ({
-      body: identifierResources(requireSignedIn(instance, request).user, 'email_address'),
-    }),
-    'GET /v1/me/phone_numbers': (request) => ({
-      body: identifierResources(requireSignedIn(instance, request).user, 'phone_number'),
+    ...signedIn({
+      'GET /v1/me/sessions/active': ({ user }) => ({
+        body: activeSessions(instance, user.id).map((session) =>
+          deviceResource(session, instance.store.clients.get(session.clientId)),
+        ),
+      }),
+      'GET /v1/me/email_addresses': ({ user }) => ({ body: identifierResources(user, 'email_address') }),
+      'GET /v1/me/phone_numbers': ({ user }) => ({ body: identifierResources(user, 'phone_number') }),
     }),
     // The SDK reads the new state of the client from the response to each change.
-    ...wrapHandlers(resources, (handler, operation) => (request: BrowserRequest) => {
-      requireReverification(instance, operation, request);
+    ...wrapHandlers(resources, (handler) => (request: BrowserRequest) => {
       const response = handler(request);
       return { body: { response, client: currentClient(instance, request.browser) } };
     }),

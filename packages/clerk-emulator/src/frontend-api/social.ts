@@ -3,15 +3,15 @@ import { html } from 'hono/html';
 import { z } from 'zod';
 import { parse, type Routes } from '../http';
 import { requireUser, updateUser } from '../instance/accounts';
-import { notFound, requireFound } from '../instance/api-error';
-import type { User, Verification } from '../instance/data';
+import { notFound } from '../instance/api-error';
+import type { Verification } from '../instance/data';
 import { EmailAddress } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { deletedResource } from '../instance/organizations';
 import { externalAccountResource } from '../instance/resources';
 import type { SocialAccount } from '../instance/social';
-import { type BrowserRequest, requireSignedIn } from './browser';
+import type { UserRequest } from './browser';
 import { socialVerification } from './settings';
 import { enterSignIn } from './sign-in';
 import { enterSignUp } from './sign-up';
@@ -131,15 +131,10 @@ function page({ store }: Instance, provider: string) {
 const Connect = z.object({ strategy: z.string(), redirect_url: z.string() });
 
 /** Returns the routes with which a user connects accounts of social providers. */
-export function externalAccountRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
-  const find = (user: User, id: string) =>
-    requireFound(
-      user.externalAccounts.find((each) => each.id === id),
-      'The external account',
-    );
+export function externalAccountRoutes(instance: Instance): Routes<UserRequest, unknown> {
   return {
     'POST /v1/me/external_accounts': (request) => {
-      const { user } = requireSignedIn(instance, request);
+      const { user } = request;
       const input = parse(Connect, request.body);
       const id = newId('eac');
       const verification = socialVerification(instance, request, id, input);
@@ -148,12 +143,11 @@ export function externalAccountRoutes(instance: Instance): Routes<BrowserRequest
       const externalAccounts = [...user.externalAccounts, account];
       return externalAccountResource(updateUser(instance, user, { externalAccounts }), account);
     },
-    'DELETE /v1/me/external_accounts/:id': (request) => {
-      const { user } = requireSignedIn(instance, request);
-      const removed = find(user, request.id);
-      const externalAccounts = user.externalAccounts.filter((each) => each !== removed);
+    'DELETE /v1/me/external_accounts/:id': ({ user, id }) => {
+      const externalAccounts = user.externalAccounts.filter((each) => each.id !== id);
+      if (externalAccounts.length === user.externalAccounts.length) throw notFound('The external account');
       updateUser(instance, user, { externalAccounts });
-      return deletedResource(removed.id, 'external_account');
+      return deletedResource(id, 'external_account');
     },
   };
 }

@@ -223,7 +223,8 @@ const BROWSERS = {
 };
 
 /** A session as one of the devices in the profile of a user. */
-export function deviceResource(session: Session, { userAgent }: Pick<Client, 'userAgent'>): Resource {
+export function deviceResource(session: Session, client: Client | undefined): Resource {
+  const { userAgent = '' } = client ?? {};
   const [part, name] = Object.entries(BROWSERS).find(([each]) => userAgent.includes(`${each}/`)) ?? [];
   const version = new RegExp(`${part}/([\\d.]+)`).exec(userAgent)?.[1];
   return {
