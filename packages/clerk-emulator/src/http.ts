@@ -3,7 +3,7 @@ import { getRequestListener } from '@hono/node-server';
 import { type Context, Hono, type HonoRequest, type MiddlewareHandler } from 'hono';
 import { z } from 'zod';
 import { errorCode } from './errors';
-import { ApiError, notFound, SHORT_MESSAGES } from './instance/api-error';
+import { ApiError, notFound, parameterError, SHORT_MESSAGES } from './instance/api-error';
 import { newId } from './instance/ids';
 import type { UploadedFile } from './instance/images';
 
@@ -71,12 +71,11 @@ export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown):
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   if (issue?.code === 'unrecognized_keys') {
-    const name = issue.keys[0] ?? '';
-    throw new ApiError(422, 'form_param_unknown', `${name} is not a valid parameter for this request.`, name);
+    throw parameterError('unknown', issue.keys[0] ?? '');
   }
   const name = String(issue?.path[0] ?? 'body');
   if (z.record(z.string(), z.unknown()).safeParse(input).data?.[name] === undefined) {
-    throw new ApiError(422, 'form_param_missing', `${name} must be included.`, name);
+    throw parameterError('missing', name);
   }
   throw new ApiError(422, 'form_param_format_invalid', `${name} is invalid: ${issue?.message}`, name);
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { parse, type Routes } from '../http';
 import { acceptPassword, deleteUser, endSession, endSessionsOf, updateUser } from '../instance/accounts';
-import { ApiError, notFound } from '../instance/api-error';
+import { notFound, parameterError } from '../instance/api-error';
 import type { User } from '../instance/data';
 import { withPrimary } from '../instance/identifiers';
 import { storeImage } from '../instance/images';
@@ -47,10 +47,8 @@ export function meRoutes(instance: Instance): Routes<UserRequest, unknown> {
         primary_phone_number_id: phone,
       } = fields;
       const version = url.searchParams.get('__clerk_api_version') ?? '';
-      if (unsafeMetadata && version >= FIRST_VERSION_WITH_METADATA_PATCH) {
-        const message = 'unsafe_metadata is not a valid parameter for this request.';
-        throw new ApiError(422, 'form_param_unknown', message, 'unsafe_metadata');
-      }
+      if (unsafeMetadata && version >= FIRST_VERSION_WITH_METADATA_PATCH)
+        throw parameterError('unknown', 'unsafe_metadata');
       const changes = {
         firstName: (fields.first_name ?? user.firstName) || null,
         lastName: (fields.last_name ?? user.lastName) || null,

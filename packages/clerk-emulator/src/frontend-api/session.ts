@@ -70,7 +70,7 @@ export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resour
 export function currentClient(instance: Instance, browser: Browser): Resource {
   const { client } = browser;
   if (client === undefined) return null;
-  const { users, signIns, signUps } = instance.store;
+  const { signIns, signUps } = instance.store;
   const signIn = signIns.get(client.signInId ?? '');
   const signUp = signUps.get(client.signUpId ?? '');
   const sessions = activeSessions(instance, client.id);
@@ -78,11 +78,8 @@ export function currentClient(instance: Instance, browser: Browser): Resource {
     object: 'client',
     ...datedResource(client),
     sessions: sessions.map((session) => currentSession(instance, session, browser)),
-    sign_in:
-      signIn && signIn.status !== 'complete'
-        ? signInResource(signIn, users.get(signIn.userId ?? ''), instance)
-        : null,
-    sign_up: signUp && signUp.status !== 'complete' ? signUpResource(signUp, instance) : null,
+    sign_in: signIn && signIn.status !== 'complete' ? signInResource(instance, signIn) : null,
+    sign_up: signUp && signUp.status !== 'complete' ? signUpResource(instance, signUp) : null,
     last_active_session_id: sessions.at(-1)?.id ?? null,
     last_authentication_strategy: client.lastStrategy,
     cookie_expires_at: null,

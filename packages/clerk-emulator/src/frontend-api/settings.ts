@@ -1,4 +1,6 @@
-import { ApiError } from '../instance/api-error';
+import { z } from 'zod';
+import { parse } from '../http';
+import { ApiError, parameterError } from '../instance/api-error';
 import { Verification } from '../instance/data';
 import type { Instance } from '../instance/instance';
 import { type BrowserRequest, requireOwnPage } from './browser';
@@ -17,10 +19,11 @@ export function requireSetting(
 ): void {
   for (const [name, setting] of SETTINGS) {
     if (!names.includes(name) || !body[name] || settings[setting]) continue;
-    throw new ApiError(422, 'form_param_unknown', `${name} is not a valid parameter for this request.`, name);
+    throw parameterError('unknown', name);
   }
 }
 
+const SocialRequest = z.object({ strategy: z.string(), redirect_url: z.string() });
 const SOCIAL_MILLISECONDS = 10 * 60 * 1000;
 
 /**
@@ -31,8 +34,8 @@ export function socialVerification(
   instance: Instance,
   request: BrowserRequest,
   attemptId: string,
-  { strategy = '', redirect_url = '' }: Partial<Record<'strategy' | 'redirect_url', string | undefined>>,
 ): Verification {
+  const { strategy, redirect_url } = parse(SocialRequest, request.body);
   const provider = strategy.replace(/^oauth_/, '');
   if (!strategy.startsWith('oauth_') || !instance.settings.socialProviders.includes(provider)) {
     const message = `${strategy} does not match one of the allowed values for parameter strategy.`;

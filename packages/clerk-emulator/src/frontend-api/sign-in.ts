@@ -12,14 +12,14 @@ import {
   updateUser,
 } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
-import { type Client, SignIn, type SignInToken, type User } from '../instance/data';
+import { type Client, SignIn, type SignInToken, type User, type Verification } from '../instance/data';
 import { userByIdentifier } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { CodeRequest, checkCode, FirstFactor, mailCodeToUser } from '../instance/mail';
 import { verifyPassword } from '../instance/passwords';
 import { signInResource } from '../instance/resources';
-import { connect, ownerOf, requireTransfer, type SocialAccount } from '../instance/social';
+import { connect, ownerOf, requireTransfer, type SocialAccount, transferable } from '../instance/social';
 import { closeTicket, requireTicket, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
 import { socialVerification } from './settings';
@@ -29,7 +29,6 @@ const Create = z.object({
   strategy: z.string().optional(),
   password: z.string().optional(),
   ticket: z.string().optional(),
-  redirect_url: z.string().optional(),
   transfer: z.stringbool().optional(),
 });
 const Reset = z.object({
@@ -37,110 +36,98 @@ const Reset = z.object({
   sign_out_of_other_sessions: z.stringbool().default(false),
 });
 
-/** Returns the routes that sign users in by password, mailed code, mailed code and new password, or ticket. */
-export function signInRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
-  const { signIns } = instance.store;
-  const routes: Routes<BrowserRequest, SignIn> = {
-    'POST /v1/client/sign_ins': (request) => {
-      const input = parse(Create, request.body);
-      const client = request.browser.establish();
-      requireSignedOut(instance, client);
-      if (input.strategy === 'ticket') return acceptTicket(instance, client, input.ticket ?? '');
-      if (input.transfer) {
-        const { external, externalVerification } = instance.store.signUps.get(client.signUpId ?? '') ?? {};
-        const signIn = { ...begin(instance, client, undefined), verification: externalVerification ?? null };
-        return enterSignIn(instance, signIn, requireTransfer(external));
-      }
-      if (input.strategy?.startsWith('oauth_')) {
-        const id = newId('sia');
-        const verification = socialVerification(instance, request, id, input);
-        return begin(instance, client, undefined, { id, verification });
-      }
-      const user = requireUserByIdentifier(instance, input.identifier);
-      requireOtherUser(instance, client, user);
-      const begun = begin(instance, client, user, { identifier: input.identifier ?? null });
-      if (user === undefined) return begun;
-      if (input.password !== undefined) return enterPassword(instance, begun, user, input.password);
-      if (input.strategy === undefined || input.strategy === 'password') return begun;
-      return sendCode(instance, begun, user, parse(CodeRequest, { strategy: input.strategy }));
-    },
-    'GET /v1/client/sign_ins/:id': (request) => requireOwnAttempt(instance, signIns, request),
-    'POST /v1/client/sign_ins/:id/prepare_first_factor': (request) => {
-      const { signIn, user } = openSignIn(instance, request);
-      return sendCode(instance, signIn, user, parse(CodeRequest, request.body));
-    },
+/** A request for a step of a sign-in whose user is known. */
+interface StepRequest extends BrowserRequest {
+  readonly signIn: SignIn;
+  readonly user: User;
+}
+
+/** Returns the routes that sign users in by password, mailed code, mailed code and new password, ticket or social provider. */
+export function signInRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
+  const { signIns, signUps } = instance.store;
+  const create = (request: BrowserRequest) => {
+    const { identifier = null, strategy, password, ...input } = parse(Create, request.body);
+    const client = request.browser.establish();
+    requireSignedOut(instance, client);
+    if (strategy === 'ticket') return acceptTicket(instance, client, input.ticket ?? '');
+    if (input.transfer) {
+      const { external, externalVerification: verification } = signUps.get(client.signUpId ?? '') ?? {};
+      return enterSignIn(instance, begin(instance, client, { verification }), requireTransfer(external));
+    }
+    if (strategy?.startsWith('oauth_')) {
+      const id = newId('sia');
+      return begin(instance, client, { id, verification: socialVerification(instance, request, id) });
+    }
+    if (identifier === null) return begin(instance, client, {});
+    const user = userByIdentifier(instance, identifier);
+    if (user === undefined)
+      throw new ApiError(422, 'form_identifier_not_found', "Couldn't find your account.", 'identifier');
+    requireOtherUser(instance, client, user);
+    const signIn = begin(instance, client, { identifier, userId: user.id });
+    const step = { ...request, signIn, user };
+    if (password !== undefined) return enterPassword(instance, step, password);
+    return strategy === undefined || strategy === 'password' ? signIn : sendCode(instance, step);
+  };
+  const steps: Routes<StepRequest, SignIn> = {
+    'POST /v1/client/sign_ins/:id/prepare_first_factor': (request) => sendCode(instance, request),
     'POST /v1/client/sign_ins/:id/attempt_first_factor': (request) => {
-      const { signIn, user } = openSignIn(instance, request);
-      const input = parse(FirstFactor, request.body);
-      if (input.strategy === 'password') return enterPassword(instance, signIn, user, input.password);
+      const { signIn, user, body } = request;
+      const input = parse(FirstFactor, body);
+      if (input.strategy === 'password') return enterPassword(instance, request, input.password);
       const sent = signIn.verification?.strategy === input.strategy ? signIn.verification : null;
-      const verification = checkCode(instance, sent, input.code, (failed) =>
-        signIns.put({ ...signIn, verification: failed }),
-      );
-      const verified = { ...signIn, verification };
+      const save = (verification: Verification) => signIns.put({ ...signIn, verification });
+      const verified = { ...signIn, verification: checkCode(instance, sent, input.code, save) };
       if (!input.strategy.startsWith('reset_')) return complete(instance, verified, user);
       return signIns.put({ ...verified, status: 'needs_new_password' });
     },
-    'POST /v1/client/sign_ins/:id/reset_password': (request) => {
-      const signIn = requireOwnAttempt(instance, signIns, request);
-      const user = userOf(instance, signIn);
-      if (user === undefined || signIn.status !== 'needs_new_password') {
-        throw new ApiError(400, 'resource_forbidden', 'This sign-in is not waiting for a new password.');
-      }
-      const input = parse(Reset, request.body);
-      const password = acceptPassword(input.password, 'password');
-      const updated = updateUser(instance, user, { password });
+    'POST /v1/client/sign_ins/:id/reset_password': ({ signIn, user, body }) => {
+      if (signIn.status !== 'needs_new_password') throw forbidden('is not waiting for a new password');
+      const input = parse(Reset, body);
+      const updated = updateUser(instance, user, { password: acceptPassword(input.password, 'password') });
       if (input.sign_out_of_other_sessions) endSessionsOf(instance, updated);
       return complete(instance, signIn, updated);
     },
   };
-  return wrapHandlers(routes, (handler) => (request) => {
-    const signIn = handler(request);
-    return signInResource(signIn, userOf(instance, signIn), instance);
-  });
+  const routes: Routes<BrowserRequest, SignIn> = {
+    'POST /v1/client/sign_ins': create,
+    'GET /v1/client/sign_ins/:id': (request) => requireOwnAttempt(instance, signIns, request),
+    ...wrapHandlers(steps, (step) => (request) => {
+      const signIn = requireOwnAttempt(instance, signIns, request);
+      if (signIn.userId === null) throw forbidden('does not have an account yet');
+      if (signIn.status === 'complete') throw forbidden('is complete');
+      return step({ ...request, signIn, user: requireUser(instance, signIn.userId) });
+    }),
+  };
+  return wrapHandlers(routes, (handler) => (request) => signInResource(instance, handler(request)));
 }
 
-function requireUserByIdentifier(instance: Instance, identifier: string | undefined): User | undefined {
-  if (identifier === undefined) return undefined;
-  const user = userByIdentifier(instance, identifier);
-  if (user) return user;
-  throw new ApiError(422, 'form_identifier_not_found', "Couldn't find your account.", 'identifier');
-}
+const forbidden = (problem: string) => new ApiError(400, 'resource_forbidden', `This sign-in ${problem}.`);
 
 /** Throws a 400 with the id of the session if the user is signed in on the client, which may have several sessions. */
-function requireOtherUser(instance: Instance, client: Client, user: User | undefined): void {
-  const session = activeSessions(instance, client.id).find(({ userId }) => userId === user?.id);
+function requireOtherUser(instance: Instance, client: Client, user: User): void {
+  const session = activeSessions(instance, client.id).find(({ userId }) => userId === user.id);
   if (session === undefined) return;
-  const message = "You're already signed in.";
-  throw new ApiError(400, 'identifier_already_signed_in', message, undefined, {
-    session_id: session.id,
-  });
+  const meta = { session_id: session.id };
+  throw new ApiError(400, 'identifier_already_signed_in', "You're already signed in.", undefined, meta);
 }
 
 /** Signs in the user of a sign-in token. With a ticket, no factor is necessary. */
 function acceptTicket(instance: Instance, client: Client, ticket: string): SignIn {
   const token = requireTicket(instance, 'sign_in_token', ticket);
   const user = requireUser(instance, token.userId);
-  const verification = verifiedByTicket(token);
-  const signIn = complete(instance, { ...begin(instance, client, user), verification }, user, token);
+  const known = { userId: user.id, identifier: user.email, verification: verifiedByTicket(token) };
+  const signIn = complete(instance, begin(instance, client, known), user, token);
   closeTicket(instance, token, 'accepted');
   return signIn;
 }
 
-function begin(
-  instance: Instance,
-  client: Client,
-  user: User | undefined,
-  fields: Partial<SignIn> = {},
-): SignIn {
+function begin(instance: Instance, client: Client, fields: Partial<z.input<typeof SignIn>>): SignIn {
   if (client.signInId !== null) instance.store.signIns.delete(client.signInId);
   const signIn = instance.store.signIns.put(
     SignIn.parse({
       id: newId('sia'),
       clientId: client.id,
-      status: user ? 'needs_first_factor' : 'needs_identifier',
-      identifier: user?.email ?? null,
-      userId: user?.id ?? null,
+      status: fields.userId ? 'needs_first_factor' : 'needs_identifier',
       abandonAt: instance.clock.now() + ATTEMPT_LIFE,
       ...fields,
     }),
@@ -149,13 +136,14 @@ function begin(
   return signIn;
 }
 
-function enterPassword(instance: Instance, signIn: SignIn, user: User, password: string): SignIn {
+function enterPassword(instance: Instance, { signIn, user }: StepRequest, password: string): SignIn {
   requireUnlocked(user);
   return complete(instance, { ...signIn, verification: verifyPassword(instance, user, password) }, user);
 }
 
-function sendCode(instance: Instance, signIn: SignIn, user: User, request: z.output<typeof CodeRequest>) {
+function sendCode(instance: Instance, { signIn, user, body }: StepRequest): SignIn {
   requireUnlocked(user);
+  const request = parse(CodeRequest, body);
   const purpose = request.strategy.startsWith('reset_') ? 'password reset' : 'sign-in';
   const verification = mailCodeToUser(instance, user, purpose, request);
   return instance.store.signIns.put({ ...signIn, status: 'needs_first_factor', verification });
@@ -167,22 +155,17 @@ function sendCode(instance: Instance, signIn: SignIn, user: User, request: z.out
  */
 export function enterSignIn(instance: Instance, signIn: SignIn, account: SocialAccount): SignIn {
   const { signIns, clients } = instance.store;
-  const { error: _, ...before } = requireTransfer(signIn.verification);
+  const before = { ...requireTransfer(signIn.verification), error: undefined };
   const owner = ownerOf(instance, account);
   if (owner === undefined) {
-    const message = 'The External Account was not found.';
-    const error = { code: 'external_account_not_found', message, long_message: message };
-    return signIns.put({
-      ...signIn,
-      external: account,
-      verification: { ...before, status: 'transferable', error },
-    });
+    const verification = transferable(before, 'external_account_not_found', 'was not found');
+    return signIns.put({ ...signIn, external: account, verification });
   }
   try {
     const client = clients.get(signIn.clientId);
     if (client) requireOtherUser(instance, client, owner);
-    const verified = { ...before, status: 'verified' } as const;
-    const entered = { ...signIn, userId: owner.id, identifier: account.email, verification: verified };
+    const verification = { ...before, status: 'verified' } as const;
+    const entered = { ...signIn, userId: owner.id, identifier: account.email, verification };
     return complete(instance, entered, connect(instance, owner, account));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
@@ -195,17 +178,4 @@ function complete(instance: Instance, signIn: SignIn, user: User, token?: SignIn
   const session = createSession(instance, user, signIn.clientId, organizationId, token);
   changeClient(instance, signIn.clientId, { lastStrategy: signIn.verification?.strategy ?? null });
   return instance.store.signIns.put({ ...signIn, status: 'complete', createdSessionId: session.id });
-}
-
-function openSignIn(instance: Instance, request: BrowserRequest): { signIn: SignIn; user: User } {
-  const signIn = requireOwnAttempt(instance, instance.store.signIns, request);
-  if (signIn.userId === null)
-    throw new ApiError(400, 'resource_forbidden', 'This sign-in does not have an account yet.');
-  if (signIn.status === 'complete')
-    throw new ApiError(400, 'resource_forbidden', 'This sign-in is complete.');
-  return { signIn, user: requireUser(instance, signIn.userId) };
-}
-
-function userOf(instance: Instance, signIn: SignIn): User | undefined {
-  return signIn.userId === null ? undefined : instance.store.users.get(signIn.userId);
 }

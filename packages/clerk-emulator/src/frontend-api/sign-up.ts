@@ -7,14 +7,14 @@ import {
   requireFree,
   requireUsername,
 } from '../instance/accounts';
-import { ApiError } from '../instance/api-error';
-import { SignUp } from '../instance/data';
+import { ApiError, parameterError } from '../instance/api-error';
+import { SignUp, type Verification } from '../instance/data';
 import { EmailAddress, PhoneNumber } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
 import { missingFields, signUpResource, unverifiedFields } from '../instance/resources';
-import { ownerOf, requireTransfer, type SocialAccount } from '../instance/social';
+import { ownerOf, requireTransfer, type SocialAccount, transferable } from '../instance/social';
 import { closeTicket, requireTicket, ticketsOf, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
 import { requireSetting, socialVerification } from './settings';
@@ -46,69 +46,64 @@ const Fields = z.object({
   unsafe_metadata: optional(UnsafeMetadata),
   ticket: optional(z.string()),
 });
-const Start = z.object({
-  strategy: z.string().optional(),
-  redirect_url: z.string().optional(),
-  transfer: z.stringbool().optional(),
-});
+const Start = z.object({ strategy: z.string().optional(), transfer: z.stringbool().optional() });
 const Prepare = z.object({ strategy: z.enum(['email_code', 'phone_code']).default('email_code') });
-/** The verification by each strategy. */
-const VERIFICATIONS = { email_code: 'verification', phone_code: 'phoneVerification' } as const;
+/** The fields with the identifier and the verification of each strategy. */
+const FIELDS = {
+  email_code: { identifier: 'email', verification: 'verification', parameter: 'email_address' },
+  phone_code: { identifier: 'phone', verification: 'phoneVerification', parameter: 'phone_number' },
+} as const;
 const Code = Prepare.extend({ code: z.string() });
 
 /**
  * Returns the routes for sign-ups. A mailed code or the ticket of an invitation proves the address, if the instance verifies it.
  */
-export function signUpRoutes(instance: Instance): Routes<BrowserRequest, Record<string, unknown>> {
-  const { clients, signUps } = instance.store;
+export function signUpRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
+  const { clients, signIns, signUps } = instance.store;
+  const open = (request: BrowserRequest) => {
+    const signUp = requireOwnAttempt(instance, signUps, request);
+    if (signUp.status !== 'complete') return signUp;
+    throw new ApiError(400, 'resource_forbidden', 'This sign-up is complete.');
+  };
   const routes: Routes<BrowserRequest, SignUp> = {
     'POST /v1/client/sign_ups': (request) => {
       const { body, browser } = request;
-      const input = parse(Start, body);
+      const { strategy, transfer } = parse(Start, body);
       const client = browser.establish();
       requireSignedOut(instance, client);
       const abandonAt = instance.clock.now() + ATTEMPT_LIFE;
       const begun = enter(instance, SignUp.parse({ id: newId('sua'), clientId: client.id, abandonAt }), body);
-      const { external, verification } = instance.store.signIns.get(client.signInId ?? '') ?? {};
-      const externalVerification = input.transfer
-        ? requireTransfer(verification)
-        : input.strategy?.startsWith('oauth_')
-          ? socialVerification(instance, request, begun.id, input)
-          : null;
+      const { external, verification } = signIns.get(client.signInId ?? '') ?? {};
+      const isSocial = strategy?.startsWith('oauth_');
+      const social = isSocial ? socialVerification(instance, request, begun.id) : null;
+      const externalVerification = transfer ? requireTransfer(verification) : social;
       const signUp = signUps.put({ ...begun, externalVerification });
       if (client.signUpId !== null) signUps.delete(client.signUpId);
       clients.put({ ...client, signUpId: signUp.id });
-      return input.transfer
+      return transfer
         ? enterSignUp(instance, signUp, requireTransfer(external))
         : completeIfReady(instance, signUp);
     },
-    'PATCH /v1/client/sign_ups/:id': (request) => {
-      const signUp = enter(instance, openSignUp(instance, request), request.body);
-      return completeIfReady(instance, signUp);
-    },
+    'PATCH /v1/client/sign_ups/:id': (request) =>
+      completeIfReady(instance, enter(instance, open(request), request.body)),
     'GET /v1/client/sign_ups/:id': (request) => requireOwnAttempt(instance, signUps, request),
     'POST /v1/client/sign_ups/:id/prepare_verification': (request) => {
-      const signUp = openSignUp(instance, request);
+      const signUp = open(request);
       const { strategy } = parse(Prepare, request.body);
-      const [parameter, to] =
-        strategy === 'phone_code' ? ['phone_number', signUp.phone] : ['email_address', signUp.email];
-      if (to === null) {
-        throw new ApiError(422, 'form_param_missing', `${parameter} must be included.`, parameter);
-      }
-      const verification = mailCode(instance, to, 'sign-up', strategy);
-      return signUps.put({ ...signUp, [VERIFICATIONS[strategy]]: verification });
+      const { identifier, verification, parameter } = FIELDS[strategy];
+      const to = signUp[identifier];
+      if (to === null) throw parameterError('missing', parameter);
+      return signUps.put({ ...signUp, [verification]: mailCode(instance, to, 'sign-up', strategy) });
     },
     'POST /v1/client/sign_ups/:id/attempt_verification': (request) => {
-      const signUp = openSignUp(instance, request);
+      const signUp = open(request);
       const { code, strategy } = parse(Code, request.body);
-      const field = VERIFICATIONS[strategy];
-      const verification = checkCode(instance, signUp[field], code, (failed) =>
-        signUps.put({ ...signUp, [field]: failed }),
-      );
-      return completeIfReady(instance, signUps.put({ ...signUp, [field]: verification }));
+      const field = FIELDS[strategy].verification;
+      const save = (verification: Verification) => signUps.put({ ...signUp, [field]: verification });
+      return completeIfReady(instance, save(checkCode(instance, signUp[field], code, save)));
     },
   };
-  return wrapHandlers(routes, (handler) => (request) => signUpResource(handler(request), instance));
+  return wrapHandlers(routes, (handler) => (request) => signUpResource(instance, handler(request)));
 }
 
 /** Saves fields in a sign-up. A new address discards the proof of the old one. A ticket sets the address and proves it. */
@@ -147,15 +142,10 @@ function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string,
  */
 export function enterSignUp(instance: Instance, signUp: SignUp, account: SocialAccount): SignUp {
   const { signUps } = instance.store;
-  const { error: _, ...before } = requireTransfer(signUp.externalVerification);
+  const before = { ...requireTransfer(signUp.externalVerification), error: undefined };
   if (ownerOf(instance, account)) {
-    const message = 'The External Account already exists.';
-    const error = { code: 'external_account_exists', message, long_message: message };
-    return signUps.put({
-      ...signUp,
-      external: account,
-      externalVerification: { ...before, status: 'transferable', error },
-    });
+    const externalVerification = transferable(before, 'external_account_exists', 'already exists');
+    return signUps.put({ ...signUp, external: account, externalVerification });
   }
   const verification = { ...before, status: 'verified' } as const;
   const entered = {
@@ -173,31 +163,20 @@ export function enterSignUp(instance: Instance, signUp: SignUp, account: SocialA
 /** Creates the user and a session if the sign-up has all fields and a verified address, where the instance verifies it. */
 function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
   const { email, phone, username, password, firstName, lastName, unsafeMetadata, external } = signUp;
-  const { settings } = instance;
+  const { settings, store } = instance;
   const isReady = missingFields(signUp, settings).length + unverifiedFields(signUp, settings).length === 0;
   if (!isReady || signUp.externalVerification?.status === 'unverified') return signUp;
   const invitation = ticketsOf(instance, 'invitation').find(({ id }) => id === signUp.invitationId);
   if (invitation) closeTicket(instance, invitation, 'accepted');
-  const publicMetadata = invitation?.publicMetadata ?? {};
-  const profile = { username, password, firstName, lastName, unsafeMetadata, publicMetadata };
+  const profile = { username, password, firstName, lastName, unsafeMetadata };
   const user = createUser(instance, {
     emails: email === null ? [] : [email],
     phones: phone === null ? [] : [phone],
     externalAccounts: external ? [{ id: newId('eac'), ...external }] : [],
+    publicMetadata: invitation?.publicMetadata ?? {},
     ...profile,
   });
   const session = createSession(instance, user, signUp.clientId);
-  return instance.store.signUps.put({
-    ...signUp,
-    status: 'complete',
-    createdUserId: user.id,
-    createdSessionId: session.id,
-  });
-}
-
-function openSignUp(instance: Instance, request: BrowserRequest): SignUp {
-  const signUp = requireOwnAttempt(instance, instance.store.signUps, request);
-  if (signUp.status === 'complete')
-    throw new ApiError(400, 'resource_forbidden', 'This sign-up is complete.');
-  return signUp;
+  const created = { createdUserId: user.id, createdSessionId: session.id };
+  return store.signUps.put({ ...signUp, status: 'complete', ...created });
 }

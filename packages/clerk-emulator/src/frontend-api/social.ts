@@ -2,9 +2,9 @@ import { Hono } from 'hono';
 import { html } from 'hono/html';
 import { z } from 'zod';
 import { parse, type Routes } from '../http';
-import { requireUser, updateUser } from '../instance/accounts';
+import { updateUser } from '../instance/accounts';
 import { notFound } from '../instance/api-error';
-import type { Verification } from '../instance/data';
+import type { ExternalAccount, Verification } from '../instance/data';
 import { EmailAddress } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
@@ -22,12 +22,6 @@ const Choice = z.object({
   last_name: z.string().default(''),
 });
 
-/** An attempt that waits for a social provider. `finish` stores the account, or the error of a denial. */
-interface Attempt {
-  readonly verification: Verification;
-  readonly finish: (account: SocialAccount | undefined) => void;
-}
-
 /** Serves the page that plays a social provider. The attempt in the query is a secret, so a page of another site cannot use it. */
 export function socialProvider(instance: Instance): Hono {
   return new Hono()
@@ -39,17 +33,13 @@ export function socialProvider(instance: Instance): Hono {
     })
     .post('/social/:provider', async ({ req, redirect }) => {
       const provider = req.param('provider');
-      const { verification, finish } = requireAttempt(instance, req.query('attempt'), provider);
       const form = await req.parseBody();
-      const account = 'deny' in form ? undefined : parse(Choice, form);
-      finish(
-        account && {
-          provider,
-          email: account.email,
-          firstName: account.first_name || null,
-          lastName: account.last_name || null,
-        },
-      );
+      const { verification, save, enter } = requireAttempt(instance, req.query('attempt'), provider);
+      if ('deny' in form) save({ ...verification, error: DENIED });
+      else {
+        const { email, first_name, last_name } = parse(Choice, form);
+        enter({ provider, email, firstName: first_name || null, lastName: last_name || null });
+      }
       return redirect(verification.social?.returnUrl ?? '/', 303);
     });
 }
@@ -60,39 +50,45 @@ const DENIED = {
   long_message: 'You did not grant access to your account.',
 };
 
-/** Returns a sign-in, a sign-up or an external account that waits for a provider. Throws a 404 if there is none. */
-function requireAttempt(instance: Instance, id = '', provider = ''): Attempt {
+/** A sign-in, a sign-up or an external account that waits for a social provider. */
+interface Attempt {
+  readonly verification: Verification | null | undefined;
+  readonly save: (verification: Verification) => void;
+  /** Continues with the account that the provider reports. */
+  readonly enter: (account: SocialAccount) => void;
+}
+
+/** Returns an attempt with its open verification by a provider. Throws a 404 if there is none. */
+function requireAttempt(instance: Instance, id = '', provider = '') {
+  const attempt = findAttempt(instance, id);
+  const { verification } = attempt ?? {};
+  const isOpen = verification?.status === 'unverified' && verification.expireAt > instance.clock.now();
+  if (attempt && isOpen && verification.strategy === `oauth_${provider}`) return { ...attempt, verification };
+  throw notFound('The attempt');
+}
+
+function findAttempt(instance: Instance, id: string): Attempt | undefined {
   const { signIns, signUps, users } = instance.store;
-  const isOpen = (verification: Verification | null | undefined): verification is Verification =>
-    verification?.strategy === `oauth_${provider}` &&
-    verification.status === 'unverified' &&
-    verification.expireAt > instance.clock.now();
   const signIn = signIns.get(id);
-  if (signIn && isOpen(signIn.verification)) {
-    const { verification } = signIn;
-    const deny = () => signIns.put({ ...signIn, verification: { ...verification, error: DENIED } });
-    return { verification, finish: (account) => (account ? enterSignIn(instance, signIn, account) : deny()) };
+  if (signIn) {
+    const save = (verification: Verification) => signIns.put({ ...signIn, verification });
+    const enter = (account: SocialAccount) => enterSignIn(instance, signIn, account);
+    return { verification: signIn.verification, save, enter };
   }
   const signUp = signUps.get(id);
-  if (signUp && isOpen(signUp.externalVerification)) {
-    const verification = signUp.externalVerification;
-    const deny = () => signUps.put({ ...signUp, externalVerification: { ...verification, error: DENIED } });
-    return { verification, finish: (account) => (account ? enterSignUp(instance, signUp, account) : deny()) };
+  if (signUp) {
+    const save = (externalVerification: Verification) => signUps.put({ ...signUp, externalVerification });
+    const enter = (account: SocialAccount) => enterSignUp(instance, signUp, account);
+    return { verification: signUp.externalVerification, save, enter };
   }
   const user = users.find(({ externalAccounts }) => externalAccounts.some((each) => each.id === id));
-  const open = user?.externalAccounts.find((each) => each.id === id);
-  if (user === undefined || open === undefined || !isOpen(open.verification)) throw notFound('The attempt');
-  const { verification } = open;
-  return {
-    verification,
-    finish: (account) => {
-      const others = requireUser(instance, user.id).externalAccounts.filter((each) => each.id !== id);
-      const connected = account
-        ? { id, ...account }
-        : { ...open, verification: { ...verification, error: DENIED } };
-      updateUser(instance, user, { externalAccounts: [...others, connected] });
-    },
-  };
+  const account = user?.externalAccounts.find((each) => each.id === id);
+  if (user === undefined || account === undefined) return undefined;
+  const others = user.externalAccounts.filter((each) => each !== account);
+  const replace = (changed: ExternalAccount) =>
+    updateUser(instance, user, { externalAccounts: [...others, changed] });
+  const save = (verification: Verification) => replace({ ...account, verification });
+  return { verification: account.verification, save, enter: (found) => replace({ id, ...found }) };
 }
 
 function page({ store }: Instance, provider: string) {
@@ -128,17 +124,14 @@ function page({ store }: Instance, provider: string) {
 </html>`;
 }
 
-const Connect = z.object({ strategy: z.string(), redirect_url: z.string() });
-
 /** Returns the routes with which a user connects accounts of social providers. */
 export function externalAccountRoutes(instance: Instance): Routes<UserRequest, unknown> {
   return {
     'POST /v1/me/external_accounts': (request) => {
       const { user } = request;
-      const input = parse(Connect, request.body);
       const id = newId('eac');
-      const verification = socialVerification(instance, request, id, input);
-      const provider = input.strategy.replace('oauth_', '');
+      const verification = socialVerification(instance, request, id);
+      const provider = verification.strategy.replace('oauth_', '');
       const account = { id, provider, email: '', firstName: null, lastName: null, verification };
       const externalAccounts = [...user.externalAccounts, account];
       return externalAccountResource(updateUser(instance, user, { externalAccounts }), account);

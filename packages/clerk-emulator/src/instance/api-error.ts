@@ -45,3 +45,9 @@ export function notEmulated(operation: string): ApiError {
   const message = `The emulator does not have the operation ${operation}. The README of clerk-emulator shows what it emulates.`;
   return new ApiError(501, 'operation_not_emulated', message);
 }
+
+/** Returns Clerk's error for a parameter that is missing, or that the operation does not have. */
+export function parameterError(problem: 'missing' | 'unknown', name: string): ApiError {
+  const text = problem === 'missing' ? 'must be included' : 'is not a valid parameter for this request';
+  return new ApiError(422, `form_param_${problem}`, `${name} ${text}.`, name);
+}

@@ -1,4 +1,4 @@
-import { ApiError, requireFound } from './api-error';
+import { ApiError, parameterError, requireFound } from './api-error';
 import { newId } from './ids';
 import type { Instance } from './instance';
 
@@ -16,7 +16,7 @@ export function storeImage({ store }: Instance, url: URL, file: UploadedFile | u
 }
 
 function requireFile(file: UploadedFile | undefined): UploadedFile {
-  if (file === undefined) throw new ApiError(422, 'form_param_missing', 'file must be included.', 'file');
+  if (file === undefined) throw parameterError('missing', 'file');
   if (/^image\/(png|jpeg|gif|webp)$/.test(file.type)) return file;
   const message = 'The file must be a PNG, JPEG, GIF or WebP image.';
   throw new ApiError(422, 'form_param_value_invalid', message, 'file');

@@ -242,11 +242,8 @@ export function deviceResource(session: Session, client: Client | undefined): Re
 }
 
 /** An attempt to sign in, with the strategies that its user may choose from. */
-export function signInResource(
-  signIn: SignIn,
-  user: User | undefined,
-  { settings }: Pick<Instance, 'settings'>,
-): Resource {
+export function signInResource({ settings, store }: Instance, signIn: SignIn): Resource {
+  const user = store.users.get(signIn.userId ?? '');
   return {
     object: 'sign_in_attempt',
     id: signIn.id,
@@ -272,9 +269,8 @@ export const identificationStrategies = ({ usernames, phoneNumbers }: Settings):
 ];
 
 /** An attempt to sign up. An unverified address is in `unverified_fields` only if the instance verifies addresses. */
-export function signUpResource(signUp: SignUp, instance: Pick<Instance, 'settings'>): Resource {
+export function signUpResource({ settings }: Instance, signUp: SignUp): Resource {
   const { email, phone, verification, phoneVerification } = signUp;
-  const { settings } = instance;
   const isOptional = settings.phoneNumbers;
   return {
     object: 'sign_up_attempt',

@@ -1,6 +1,6 @@
 import { updateUser } from './accounts';
 import { ApiError } from './api-error';
-import type { ExternalAccount, User } from './data';
+import type { ExternalAccount, User, Verification } from './data';
 import { userByIdentifier } from './identifiers';
 import { newId } from './ids';
 import type { Instance } from './instance';
@@ -31,4 +31,10 @@ export function connect(instance: Instance, user: User, account: SocialAccount):
 export function requireTransfer<Value>(value: Value | null | undefined): Value {
   if (value) return value;
   throw new ApiError(400, 'no_account_to_transfer', 'There is no account to transfer.');
+}
+
+/** Returns a verification whose account another attempt can take over, because the account already exists or was not found. */
+export function transferable(before: Verification, code: string, problem: string): Verification {
+  const message = `The External Account ${problem}.`;
+  return { ...before, status: 'transferable', error: { code, message, long_message: message } };
 }
