@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { access, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { extract } from 'tar';
@@ -34,9 +34,6 @@ type PackageName = keyof typeof PACKAGES;
 const SCRIPT_PATH =
   /^\/npm\/@clerk\/(?<name>clerk-js@5(?=\.|\/)|clerk-js|ui)(?:@?[^/]*)\/dist\/(?<file>[\w.-]+\.js)$/;
 const FETCH_TIMEOUT_MS = 120_000;
-/** Prefix of the temporary folder of a download. */
-const UNFINISHED = '.fetching-';
-const DAY_MS = 24 * 3600 * 1000;
 /** Limits npm to one retry, after a second. By default, the sign-in page would wait for more than a minute without a network. */
 const NPM_OPTIONS = [
   '--ignore-scripts',
@@ -57,11 +54,9 @@ export function serveClerkJs(folder: string): ClerkJs {
     const { name, file } = SCRIPT_PATH.exec(pathname)?.groups ?? {};
     if (file === undefined || !isPackageName(name)) return new Response(null, { status: 404 });
     try {
-      const script = await readFile(path.join(await packageFolder(name, folder), file)).catch(
-        () => undefined,
-      );
-      if (script === undefined) return new Response(null, { status: 404 });
-      return new Response(script, { headers: scriptHeaders(name, file) });
+      const found = path.join(await packageFolder(name, folder), file);
+      const script = await readFile(found).catch(() => null);
+      return new Response(script, script ? { headers: scriptHeaders(name, file) } : { status: 404 });
     } catch (error) {
       const message = messageOf(error);
       console.error(message);
@@ -74,23 +69,9 @@ const isPackageName = (name: string | undefined): name is PackageName => Object.
 
 /** Downloads clerk-js 6 and its components if necessary. Rejects with a one-line message that says what to do. */
 export async function prefetchClerkJs(folder: string = DEFAULT_CLERK_JS_FOLDER): Promise<void> {
-  await removeStaleDownloads(folder);
   const fetches = [packageFolder('clerk-js', folder), packageFolder('ui', folder)];
   await Promise.allSettled(fetches);
   await Promise.all(fetches);
-}
-
-/** Removes temporary folders that are older than a day. A process that is killed during a download leaves such a folder. */
-async function removeStaleDownloads(folder: string): Promise<void> {
-  const names = await readdir(folder).catch(() => []);
-  for (const name of names.filter((each) => each.startsWith(UNFINISHED))) {
-    const download = path.join(folder, name);
-    const modified = await stat(download).then(
-      ({ mtimeMs }) => mtimeMs,
-      () => Number.NaN, // another process has removed it
-    );
-    if (Date.now() - modified > DAY_MS) await rm(download, { recursive: true, force: true });
-  }
 }
 
 const fetching = new Map<string, Promise<string>>();
@@ -111,7 +92,7 @@ function packageFolder(name: PackageName, folder: string): Promise<string> {
 /** Downloads a package and moves its scripts to the cache folder at once, so that other processes see all of them or none. */
 async function fetchPackage(name: PackageName, folder: string, target: string): Promise<void> {
   await mkdir(folder, { recursive: true });
-  const temporary = await mkdtemp(path.join(folder, UNFINISHED));
+  const temporary = await mkdtemp(path.join(folder, '.fetching-'));
   const removeAtExit = () => rmSync(temporary, { recursive: true, force: true });
   process.once('exit', removeAtExit);
   try {

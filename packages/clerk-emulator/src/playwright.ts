@@ -5,10 +5,8 @@ import { z } from 'zod';
 // Playwright that this module calls. The package therefore does not depend on Playwright.
 
 interface Response {
-  ok(): boolean;
   url(): string;
   status(): number;
-  text(): Promise<string>;
   json(): Promise<unknown>;
   headersArray(): readonly { readonly name: string; readonly value: string }[];
 }
@@ -19,6 +17,7 @@ interface RequestOptions {
   data?: unknown;
   maxRedirects?: number;
   maxRetries?: number;
+  failOnStatusCode?: boolean;
 }
 
 /** A browser context of Playwright. */
@@ -69,6 +68,9 @@ export interface EmulatorFixtures {
   resetEmulator(): Promise<void>;
 }
 
+/** Rejects a response with an error. Retries once, because the server may close an idle keep-alive connection while a request is sent. */
+const STRICT = { failOnStatusCode: true, maxRetries: 1 } as const;
+
 const Created = z.object({ id: z.string() });
 const Handshake = z.object({ handshake: z.array(z.string()) });
 const SignInToken = z.object({ token: z.string() });
@@ -115,8 +117,8 @@ function backendApi({ request }: Context) {
   const headers = { authorization: `Bearer ${variables.CLERK_SECRET_KEY}` };
   return {
     frontendApi: variables.CLERK_FAPI_URL,
-    create: async (path: string, data: unknown) =>
-      succeed(await request.post(`${variables.CLERK_API_URL}/v1/${path}`, { data, headers, maxRetries: 1 })),
+    create: (path: string, data: unknown) =>
+      request.post(`${variables.CLERK_API_URL}/v1/${path}`, { data, headers, ...STRICT }),
   };
 }
 
@@ -142,20 +144,16 @@ export async function signIn(
   { frontendApi, application, credentials }: SignIn,
 ): Promise<void> {
   const { request } = context;
-  // Requests are retried once, because the server may close an idle keep-alive connection while a request is sent.
-  const newBrowser = await succeed(await request.post(`${frontendApi}/v1/dev_browser`, { maxRetries: 1 }));
+  const newBrowser = await request.post(`${frontendApi}/v1/dev_browser`, STRICT);
   // The `id` of the response is a token that identifies the browser to a development instance. A production instance identifies
   // the browser by a cookie instead.
   const { id } = Created.parse(await newBrowser.json());
   const query = new URLSearchParams({ __clerk_db_jwt: id });
-  const url = `${frontendApi}/v1/client/sign_ins?${query}`;
-  await succeed(await request.post(url, { form: { ...credentials }, maxRetries: 1 }));
+  await request.post(`${frontendApi}/v1/client/sign_ins?${query}`, { form: { ...credentials }, ...STRICT });
   const page = new URL('/', application ?? newBrowser.url()).href;
   query.set('redirect_url', page);
-  const redirect = await request.get(`${frontendApi}/v1/client/handshake?${query}`, {
-    maxRedirects: 0,
-    maxRetries: 1,
-  });
+  const url = `${frontendApi}/v1/client/handshake?${query}`;
+  const redirect = await request.get(url, { maxRedirects: 0, maxRetries: 1 });
   for (const directive of handshakeCookies(redirect)) {
     const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(directive) ?? [];
     if (/; Max-Age=0(?:;|$)/.test(directive)) await context.clearCookies({ name });
@@ -174,10 +172,4 @@ function handshakeCookies(redirect: Response): readonly string[] {
   const { handshake } = Handshake.parse(JSON.parse(Buffer.from(token, 'base64url').toString()));
   if (handshake.some((directive) => /^__session=[^;]/.test(directive))) return handshake;
   throw new Error('The sign-in is not complete. Does it require a mailed code?');
-}
-
-/** Returns a successful response. Throws if the status is an error. */
-async function succeed(response: Response): Promise<Response> {
-  if (response.ok()) return response;
-  throw new Error(`${response.url()} returned ${response.status()}: ${await response.text()}`);
 }

@@ -23,6 +23,8 @@ const MISSING =
 const repeat = <Value>(names: string, value: Value) =>
   Object.fromEntries(names.split(' ').map((name) => [name, value]));
 
+const off = (names: string) => repeat(names, false);
+
 /** Returns the settings of the instance. The components of the SDK derive their fields and steps from these settings. */
 export function environment(instance: Instance, { origin }: URL): Record<string, unknown> {
   const { settings, publishableKey } = instance;
@@ -44,14 +46,12 @@ export function environment(instance: Instance, { origin }: URL): Record<string,
       billing: {
         stripe_publishable_key: null,
         free_trial_requires_payment_method: true,
-        user: { enabled: false, has_paid_plans: false },
-        organization: { enabled: false, has_paid_plans: false },
+        user: off('enabled has_paid_plans'),
+        organization: off('enabled has_paid_plans'),
       },
     },
-    api_keys_settings: { enabled: false, user_api_keys_enabled: false, orgs_api_keys_enabled: false },
-    client_debug_mode: false,
-    partitioned_cookies: false,
-    maintenance_mode: false,
+    api_keys_settings: off('enabled user_api_keys_enabled orgs_api_keys_enabled'),
+    ...off('client_debug_mode partitioned_cookies maintenance_mode'),
   };
 }
 
@@ -81,17 +81,14 @@ function authConfig(development: boolean, settings: Settings) {
     email_address_verification_strategies: ['email_code'],
     single_session_mode: !multiSession,
     enhanced_email_deliverability: false,
-    test_mode: development,
-    cookieless_dev: development,
-    url_based_session_syncing: development,
+    ...repeat('test_mode cookieless_dev url_based_session_syncing', development),
     claimed_at: null,
     reverification: settings.reverification,
     native_settings: {
       object: 'native_settings',
-      api_enabled: false,
-      trusted_device_sign_in_enabled: false,
-      trusted_device_enrollment_prompt_after_sign_in_enabled: false,
-      trusted_device_enrollment_prompt_after_sign_up_enabled: false,
+      ...off('api_enabled trusted_device_sign_in_enabled'),
+      ...off('trusted_device_enrollment_prompt_after_sign_in_enabled'),
+      ...off('trusted_device_enrollment_prompt_after_sign_up_enabled'),
     },
   };
 }
@@ -114,23 +111,19 @@ function displayConfig(development: boolean, portal: string) {
     oauth_consent_url: `${portal}/oauth-consent`,
     organization_profile_url: `${portal}/organization`,
     create_organization_url: `${portal}/create-organization`,
-    branded: false,
-    experimental_force_oauth_first: false,
     clerk_js_version: '6',
-    show_devmode_warning: false,
     captcha_oauth_bypass: [],
-    captcha_heartbeat: false,
+    ...off('branded experimental_force_oauth_first show_devmode_warning captcha_heartbeat'),
   };
 }
 
 function userSettings(settings: Settings) {
-  const disabled = { enabled: false };
-  const enterpriseSso = { enabled: false, self_serve_sso: false };
+  const disabled = off('enabled');
   return {
     attributes: attributes(settings),
     social: social(settings),
-    saml: enterpriseSso,
-    enterprise_sso: enterpriseSso,
+    saml: off('enabled self_serve_sso'),
+    enterprise_sso: off('enabled self_serve_sso'),
     sign_in: { second_factor: { required: false } },
     sign_up: {
       captcha_enabled: false,
@@ -141,31 +134,22 @@ function userSettings(settings: Settings) {
       legal_consent_enabled: false,
     },
     restrictions: {
-      allowlist: disabled,
-      blocklist: disabled,
-      allowlist_blocklist_disabled_on_sign_in: disabled,
-      block_email_subaddresses: disabled,
-      block_disposable_email_domains: disabled,
+      ...repeat('allowlist blocklist allowlist_blocklist_disabled_on_sign_in', disabled),
+      ...repeat('block_email_subaddresses block_disposable_email_domains', disabled),
     },
     password_settings: {
       disable_hibp: true,
-      disable_password_reverification: false,
       min_length: PASSWORD_LENGTH.least,
       max_length: PASSWORD_LENGTH.most,
-      require_special_char: false,
-      require_numbers: false,
-      require_uppercase: false,
-      require_lowercase: false,
-      show_zxcvbn: false,
       min_zxcvbn_strength: 0,
-      enforce_hibp_on_sign_in: false,
       allowed_special_characters: '',
+      ...off('require_special_char require_numbers require_uppercase require_lowercase'),
+      ...off('disable_password_reverification show_zxcvbn enforce_hibp_on_sign_in'),
     },
     username_settings: {
       min_length: USERNAME_LENGTH.least,
       max_length: USERNAME_LENGTH.most,
-      allow_extended_special_characters: false,
-      allow_numeric_usernames: false,
+      ...off('allow_extended_special_characters allow_numeric_usernames'),
     },
     actions: { delete_self: true, create_organization: true, create_organizations_limit: null },
     attack_protection: {
@@ -174,21 +158,14 @@ function userSettings(settings: Settings) {
       email_link: { require_same_client: false },
       enumeration_protection: disabled,
     },
-    passkey_settings: { allow_autofill: false, show_sign_in_button: false, satisfies_second_factor: false },
+    passkey_settings: off('allow_autofill show_sign_in_button satisfies_second_factor'),
   };
 }
 
 function attributes({ verifyEmailAtSignUp, usernames, phoneNumbers }: Settings) {
   const disabled = {
-    enabled: false,
-    required: false,
-    used_for_first_factor: false,
-    first_factors: [],
-    used_for_second_factor: false,
-    second_factors: [],
-    verifications: [],
-    verify_at_sign_up: false,
-    immutable: false,
+    ...off('enabled required used_for_first_factor used_for_second_factor verify_at_sign_up immutable'),
+    ...repeat('first_factors second_factors verifications', []),
   };
   const byCode = (strategy: string, verify: boolean) => ({
     ...disabled,

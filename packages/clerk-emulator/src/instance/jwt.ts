@@ -8,6 +8,7 @@ import {
   type KeyObject,
   sign,
 } from 'node:crypto';
+import { z } from 'zod';
 
 /** The RSA key of an instance (an emulated Clerk application). It signs all tokens. */
 export interface SigningKey {
@@ -19,19 +20,9 @@ export interface SigningKey {
   readonly jwk: Record<string, unknown>;
 }
 
-/** Algorithms with which the key of a token template can sign. */
-export const SIGNING_ALGORITHMS = [
-  'RS256',
-  'RS384',
-  'RS512',
-  'HS256',
-  'HS384',
-  'HS512',
-  'ES256',
-  'ES384',
-  'ES512',
-] as const;
-export type Algorithm = (typeof SIGNING_ALGORITHMS)[number];
+/** An algorithm with which the key of a token template can sign. */
+export const Algorithm = z.templateLiteral([z.enum(['RS', 'HS', 'ES']), z.enum(['256', '384', '512'])]);
+export type Algorithm = z.output<typeof Algorithm>;
 
 /** Generates an RSA-2048 private key in PEM. */
 export function generateSigningKeyPem(): string {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isUsableKey, SIGNING_ALGORITHMS } from './jwt';
+import { Algorithm, isUsableKey } from './jwt';
 
 /** A field that is optional or null for its initial value. */
 export const setting = <Value>(schema: z.ZodType<Value>, initial: Value) =>
@@ -13,7 +13,7 @@ export const TokenTemplate = z
     lifetime: setting(z.int().min(30).max(315_360_000), 60),
     allowed_clock_skew: setting(z.int().min(0).max(300), 5),
     custom_signing_key: z.boolean().default(false),
-    signing_algorithm: setting<(typeof SIGNING_ALGORITHMS)[number]>(z.enum(SIGNING_ALGORITHMS), 'RS256'),
+    signing_algorithm: setting<Algorithm>(Algorithm, 'RS256'),
     /** A shared secret for HS256, HS384 and HS512, else a private key in PEM. */
     signing_key: z.string().nullish(),
   })
