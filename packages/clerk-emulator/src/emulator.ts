@@ -28,7 +28,7 @@ import {
 } from './instance/accounts';
 import { notEmulated, notFound } from './instance/api-error';
 import { isClerkPath } from './instance/clerk-paths';
-import { type Clock, creationTimes, systemClock } from './instance/clock';
+import { type Clock, creationTimes, DAY_SECONDS, systemClock } from './instance/clock';
 import type { Organization, Session, User } from './instance/data';
 import { type Failures, failureQueue } from './instance/failures';
 import { type HandshakeSettings, handshakes } from './instance/handshakes';
@@ -42,7 +42,6 @@ import { requestLog } from './instance/requests';
 import { Settings, type SettingsInput } from './instance/settings';
 import { openStore, type Store } from './instance/store';
 import { changeSettings } from './instance/token-templates';
-import { DAY_SECONDS } from './instance/tokens';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
 import { observe } from './observe';
 import { portal } from './portal';

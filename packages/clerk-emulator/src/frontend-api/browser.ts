@@ -1,10 +1,11 @@
+import { parse } from 'hono/utils/cookie';
 import { type ApiRequest, isLoopback } from '../http';
 import { activeSession, activeSessions } from '../instance/accounts';
 import { ApiError, notFound } from '../instance/api-error';
 import { Client, type Session, type SignIn, type SignUp, type User } from '../instance/data';
-import { newId, newRow } from '../instance/ids';
+import { newId, newRow, randomText } from '../instance/ids';
 import { type Instance, isSecretKey } from '../instance/instance';
-import { nativeToken } from '../instance/tokens';
+import { signJwt } from '../instance/jwt';
 
 /** The browser that sent a request, or a native app. A client is Clerk's record of it, and has a token. */
 export interface Browser {
@@ -77,50 +78,46 @@ export function requireOwnPage(instance: Instance, request: ApiRequest, target: 
 /** Creates a client for a browser or for a native app. */
 export function newClient(instance: Instance, request: ApiRequest): Client {
   const row = newRow(instance, 'client');
-  const token = isNative(request) ? nativeToken(instance.signingKey, row.id) : newId('dvb');
+  // The token of a native app is a JWT, because the SDK for Flutter verifies its signature.
+  const native = () => signJwt(instance.signingKey, { id: row.id, rotating_token: randomText(40) });
+  const token = isNative(request) ? native() : newId('dvb');
   const userAgent = request.headers.get('user-agent') ?? '';
   return instance.store.clients.put(Client.parse({ ...row, token, userAgent }));
 }
 
 /**
  * Returns headers and cookies that update the browser. A development instance sends the token of a new client in a header, and in
- * a cookie of its own host (see `readClientToken`). A production instance sends cookies with the token and with the time that
- * `clientUpdatedAt` returns. A native app gets the token in the `authorization` header, and keeps it.
+ * a cookie of its own host (see `readClientToken`). A production instance sends cookies with the token and with those of
+ * `updateCookies`. A native app gets the token in the `authorization` header, and keeps it.
  */
 export function browserState(instance: Instance, request: BrowserRequest) {
-  const { client } = request.browser;
+  const { browser, headers } = request;
+  const { client } = browser;
   if (isNative(request)) return { headers: client ? { authorization: client.token } : {}, cookies: [] };
-  if (instance.publishableKey.development) {
-    if (client === undefined) return { headers: {}, cookies: [] };
-    const isNew = client.token !== readClientToken(instance, request);
-    const cookies = request.headers.has('clerk-proxy-url') ? [] : [clientCookie(request.browser, client)];
-    return { headers: isNew ? { 'clerk-db-jwt': client.token } : {}, cookies };
-  }
-  const attributes = cookieAttributes(request.browser);
-  return {
-    headers: {},
-    cookies: [
-      ...(client ? [clientCookie(request.browser, client)] : []),
-      ...cookieNames(instance, '__client_uat').map(
-        (name) => `${name}=${clientUpdatedAt(instance, client)}; ${attributes}`,
-      ),
-    ],
-  };
+  const own = client ? [`__client=${client.token}; HttpOnly; ${cookieAttributes(browser)}`] : [];
+  if (!instance.publishableKey.development)
+    return { headers: {}, cookies: [...own, ...updateCookies(instance, browser, client)] };
+  const isNew = client !== undefined && client.token !== readClientToken(instance, request);
+  const cookies = headers.has('clerk-proxy-url') ? [] : own;
+  return { headers: isNew ? { 'clerk-db-jwt': client.token } : {}, cookies };
 }
 
-/** Returns when a session of the client last started or ended, in seconds since 1970, or 0 without an active session. */
-export function clientUpdatedAt(instance: Instance, client: Client | undefined): number {
+/** Returns cookies with the time when a session of the client last started or ended, and 0 without an active session. */
+export function updateCookies(instance: Instance, browser: Browser, client: Client | undefined): string[] {
   const signedIn = client !== undefined && activeSessions(instance, client.id).length > 0;
-  return signedIn ? Math.floor(client.updatedAt / 1000) : 0;
+  const seconds = signedIn ? Math.floor(client.updatedAt / 1000) : 0;
+  return persistentCookies(instance, browser, '__client_uat', String(seconds));
 }
 
-/** Returns the two names of a cookie: without and with the suffix of the instance. The SDKs read both. */
-export function cookieNames(instance: Instance, name: string): [string, string] {
-  return [name, `${name}_${instance.publishableKey.cookieSuffix}`];
+/** Returns a cookie under two names: without and with the suffix of the instance. The SDKs read both. No value deletes it. */
+export function persistentCookies(instance: Instance, browser: Browser, name: string, value: string) {
+  const names = [name, `${name}_${instance.publishableKey.cookieSuffix}`];
+  const attributes = value === '' ? 'Path=/; SameSite=Lax; Max-Age=0' : cookieAttributes(browser);
+  return names.map((each) => `${each}=${value}; ${attributes}`);
 }
 
 /** Returns the attributes of a persistent cookie, with `Secure` if the application uses https. */
-export function cookieAttributes(browser: Browser): string {
+function cookieAttributes(browser: Browser): string {
   const secure = browser.origin?.startsWith('https:') ? '; Secure' : '';
   return `Path=/; SameSite=Lax; Max-Age=${COOKIE_LIFE_SECONDS}${secure}`;
 }
@@ -173,9 +170,6 @@ export function requireSignedIn(
   return { session, user };
 }
 
-const clientCookie = (browser: Browser, { token }: Client) =>
-  `__client=${token}; HttpOnly; ${cookieAttributes(browser)}`;
-
 const isNative = ({ url }: ApiRequest) => url.searchParams.has('_is_native');
 
 /**
@@ -190,10 +184,7 @@ function readClientToken(instance: Instance, request: ApiRequest): string | unde
   const token = development ? url.searchParams.get('__clerk_db_jwt') : undefined;
   if (token) return token;
   if (development && !/^\/v1\/(client\/handshake|me\/oauth\/consent)\b/.test(url.pathname)) return undefined;
-  for (const pair of headers.get('cookie')?.split('; ') ?? []) {
-    if (pair.startsWith('__client=')) return pair.slice('__client='.length);
-  }
-  return undefined;
+  return parse(headers.get('cookie') ?? '', '__client')['__client'];
 }
 
 /** Returns the origin of the application that proxied the request, if any. Throws a 401 if the proxy sent a wrong key. */

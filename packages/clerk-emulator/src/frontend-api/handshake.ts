@@ -4,16 +4,15 @@ import type { Client } from '../instance/data';
 import { HANDSHAKE_SECONDS } from '../instance/handshakes';
 import type { Instance } from '../instance/instance';
 import { issueToken } from '../instance/issued-tokens';
+import { signJwt } from '../instance/jwt';
 import { findOwnOrganization } from '../instance/organizations';
-import { handshakeToken } from '../instance/tokens';
 import {
   type Browser,
   type BrowserRequest,
-  clientUpdatedAt,
-  cookieAttributes,
-  cookieNames,
   newClient,
+  persistentCookies,
   requireOwnPage,
+  updateCookies,
 } from './browser';
 
 /** API version of the first SDK that supports nonces in a development instance. */
@@ -41,20 +40,12 @@ export function handshake(instance: Instance, request: BrowserRequest): ApiRespo
   const isSupported = !development || version >= FIRST_VERSION_WITH_NONCE;
   const byNonce = isSupported && format === 'nonce' && url.searchParams.get('format') === 'nonce';
   const name = byNonce ? '__clerk_handshake_nonce' : '__clerk_handshake';
-  const wrap = (all: readonly string[]) =>
-    byNonce ? instance.handshakes.store(all) : handshakeToken(instance.signingKey, all);
-  if (development) {
-    page.searchParams.set(name, wrap(cookies));
-    return { status: 307, headers: { location: page.href } };
-  }
-  const value = wrap([...cookies, `${name}=; Path=/; Max-Age=0`]);
+  const all = development ? cookies : [...cookies, `${name}=; Path=/; Max-Age=0`];
+  const value = byNonce ? instance.handshakes.store(all) : signJwt(instance.signingKey, { handshake: all });
+  if (development) page.searchParams.set(name, value);
   const secure = page.protocol === 'https:' ? '; Secure' : '';
-  const attributes = `Path=/; HttpOnly; SameSite=Lax; Max-Age=${HANDSHAKE_SECONDS}${secure}`;
-  return {
-    status: 307,
-    headers: { location: page.href },
-    cookies: [`${name}=${value}; ${attributes}`],
-  };
+  const cookie = `${name}=${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${HANDSHAKE_SECONDS}${secure}`;
+  return { status: 307, headers: { location: page.href }, cookies: development ? [] : [cookie] };
 }
 
 /** Changes the active organization of the client's session, as the SDK requests, unless the user is not a member. */
@@ -74,17 +65,11 @@ function sessionCookies(
 ): string[] {
   const session = client && activeSessions(instance, client.id).at(-1);
   const origin = instance.handshakes.settings.azp ? page.origin : undefined;
-  const token = session ? issueToken(instance, session, { origin }) : '';
-  const lasting = cookieAttributes(browser);
+  const token = session && issueToken(instance, session, { origin });
+  const cookies = (name: string, value = '') => persistentCookies(instance, browser, name, value);
   return [
-    ...cookieNames(instance, '__session').map((name) =>
-      token === '' ? `${name}=; Path=/; SameSite=Lax; Max-Age=0` : `${name}=${token}; ${lasting}`,
-    ),
-    ...cookieNames(instance, '__client_uat').map(
-      (name) => `${name}=${clientUpdatedAt(instance, client)}; ${lasting}`,
-    ),
-    ...(instance.publishableKey.development && client
-      ? cookieNames(instance, '__clerk_db_jwt').map((name) => `${name}=${client.token}; ${lasting}`)
-      : []),
+    ...cookies('__session', token),
+    ...updateCookies(instance, browser, client),
+    ...(instance.publishableKey.development && client ? cookies('__clerk_db_jwt', client.token) : []),
   ];
 }

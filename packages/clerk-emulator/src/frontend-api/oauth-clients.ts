@@ -2,32 +2,11 @@ import { z } from 'zod';
 import { messageOf } from '../errors';
 import { type ApiRequest, type ApiResponse, isJson, isLoopback, parse } from '../http';
 import { ApiError } from '../instance/api-error';
-import type { OAuthClient, User } from '../instance/data';
+import type { OAuthClient } from '../instance/data';
 import { newRow, randomText } from '../instance/ids';
 import type { Instance } from '../instance/instance';
-import { userImage } from '../instance/resources';
 import { SCOPES } from '../instance/settings';
 import { downloadJson, isPublicAddress } from './oauth-documents';
-
-/** The claims about the user that a client gets for a scope. */
-export const CLAIMS = new Map<string, (user: User) => object>([
-  [
-    'profile',
-    (user) => ({
-      name: [user.firstName, user.lastName].filter(Boolean).join(' '),
-      given_name: user.firstName,
-      family_name: user.lastName,
-      preferred_username: user.username,
-      picture: userImage(user),
-    }),
-  ],
-  ['email', ({ email }) => ({ email, email_verified: email !== null })],
-  [
-    'public_metadata',
-    (user) => ({ public_metadata: user.publicMetadata, unsafe_metadata: user.unsafeMetadata }),
-  ],
-  ['private_metadata', (user) => ({ private_metadata: user.privateMetadata })],
-]);
 
 /** An address of the client. Schemes other than http and https belong to native apps. */
 const RedirectUri = z
@@ -58,8 +37,8 @@ export function register(instance: Instance, { body, headers }: ApiRequest): Api
   const fields = parse(Registration, body);
   const secret = fields.token_endpoint_auth_method === 'none' ? null : randomText(32);
   const given = fields.scope?.split(' ').filter((each) => SCOPES.some((scope) => scope === each));
-  const scopes = given ?? instance.settings.oauthDefaultScopes;
-  const client = putClient(instance, randomText(16), { ...fields, scopes, secret });
+  const scopes = given ?? [...instance.settings.oauthDefaultScopes];
+  const client = putClient(instance, randomText(16), fields, { scopes, secret });
   return {
     status: 201,
     body: {
@@ -76,21 +55,14 @@ export function register(instance: Instance, { body, headers }: ApiRequest): Api
   };
 }
 
-interface ClientFields extends Pick<z.output<typeof Registration>, 'client_name' | 'redirect_uris'> {
-  readonly scopes: readonly string[];
-  readonly secret: string | null;
-}
-
-function putClient(instance: Instance, id: string, fields: ClientFields): OAuthClient {
-  const { client_name: name = id, redirect_uris: redirectUris, scopes, secret } = fields;
-  return instance.store.oauthClients.put({
-    ...newRow(instance, 'oa'),
-    id,
-    name,
-    redirectUris,
-    scopes: [...scopes],
-    secret,
-  });
+function putClient(
+  instance: Instance,
+  id: string,
+  { client_name: name = id, redirect_uris: redirectUris }: z.output<typeof Registration>,
+  { scopes, secret }: Pick<OAuthClient, 'scopes' | 'secret'>,
+): OAuthClient {
+  const row = { ...newRow(instance, 'oa'), id, name, redirectUris, scopes, secret };
+  return instance.store.oauthClients.put(row);
 }
 
 const CACHE_MILLISECONDS = 5 * 60_000;
@@ -122,7 +94,7 @@ export async function loadClient(instance: Instance, id: string): Promise<void> 
     const isAllowed = (address: string) => isLocal || isPublicAddress(address);
     const fields = parse(Document, await downloadJson(url, { isAllowed, signal }));
     const scopes = new Set([...settings.oauthDefaultScopes, 'offline_access']);
-    putClient(instance, id, { ...fields, scopes: [...scopes], secret: null });
+    putClient(instance, id, fields, { scopes: [...scopes], secret: null });
   } catch (error) {
     const problem = signal.aborted ? 'it took more than 5 seconds' : messageOf(error);
     throw new ApiError(400, 'invalid_client', `The client metadata document is not valid: ${problem}.`);

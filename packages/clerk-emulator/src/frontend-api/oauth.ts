@@ -4,13 +4,15 @@ import { z } from 'zod';
 import { type ApiRequest, type ApiResponse, errorBody, parse, readParameters, respond, serve } from '../http';
 import { activeSession, requireUser } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
+import { DAY_SECONDS } from '../instance/clock';
 import type { OAuthClient, OAuthGrant } from '../instance/data';
 import { newId } from '../instance/ids';
 import { type Instance, isSecretKey } from '../instance/instance';
-import { issueOAuthToken } from '../instance/issued-tokens';
+import { issueClaims, issueOAuthToken } from '../instance/issued-tokens';
+import { signJwt } from '../instance/jwt';
+import { userImage } from '../instance/resources';
 import { SCOPES } from '../instance/settings';
-import { DAY_SECONDS, idToken } from '../instance/tokens';
-import { CLAIMS, loadClient, register } from './oauth-clients';
+import { loadClient, register } from './oauth-clients';
 import { authorize, oauthError, oauthParameters, Resource } from './oauth-consent';
 
 type Token = OAuthGrant['tokens'][number];
@@ -199,8 +201,8 @@ function exchange(instance: Instance, request: ApiRequest): ApiResponse {
     request: { ...grant.request, resource: audience },
     tokens: [...tokens, access, ...(isOffline ? [refresh] : [])],
   });
-  const claims = { ...userClaims(instance, grant, scopes), aud: clientId, nonce };
-  const id = idToken(instance.signingKey, { issuer, now, seconds: DAY_SECONDS }, claims);
+  const issued = issueClaims({ issuer, now, seconds: DAY_SECONDS });
+  const claims = { ...issued, ...userClaims(instance, grant, scopes), aud: clientId, nonce };
   return {
     body: {
       access_token: accessToken,
@@ -208,7 +210,7 @@ function exchange(instance: Instance, request: ApiRequest): ApiResponse {
       expires_in: seconds,
       scope: scopes.join(' '),
       ...(isOffline && { refresh_token: refresh.secret }),
-      ...(scopes.includes('openid') && { id_token: id }),
+      ...(scopes.includes('openid') && { id_token: signJwt(instance.signingKey, claims) }),
     },
   };
 }
@@ -256,7 +258,24 @@ function userInfo(instance: Instance, { headers }: ApiRequest): ApiResponse {
   return { body: { ...identity, ...userClaims(instance, grant, token.scopes) } };
 }
 
+/** Returns the claims about the user that a client gets for its scopes. */
 function userClaims(instance: Instance, { userId, request }: OAuthGrant, scopes = request.scope) {
   const user = requireUser(instance, userId);
-  return Object.assign({ sub: userId }, ...scopes.map((scope) => CLAIMS.get(scope)?.(user)));
+  const has = (scope: string) => scopes.includes(scope);
+  return {
+    sub: userId,
+    ...(has('profile') && {
+      name: [user.firstName, user.lastName].filter(Boolean).join(' '),
+      given_name: user.firstName,
+      family_name: user.lastName,
+      preferred_username: user.username,
+      picture: userImage(user),
+    }),
+    ...(has('email') && { email: user.email, email_verified: user.email !== null }),
+    ...(has('public_metadata') && {
+      public_metadata: user.publicMetadata,
+      unsafe_metadata: user.unsafeMetadata,
+    }),
+    ...(has('private_metadata') && { private_metadata: user.privateMetadata }),
+  };
 }

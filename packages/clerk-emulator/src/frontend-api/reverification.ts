@@ -3,10 +3,10 @@ import { requireUser } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
 import type { Session, User, Verification } from '../instance/data';
 import type { Instance } from '../instance/instance';
+import { factorAge } from '../instance/issued-tokens';
 import { CodeRequest, checkCode, FirstFactor, mailCodeToUser, unsent } from '../instance/mail';
 import { verifyPassword } from '../instance/passwords';
 import { firstFactors, verificationResource } from '../instance/resources';
-import { factorAge } from '../instance/tokens';
 import { type BrowserRequest, requireOwnSession } from './browser';
 import { currentSession } from './session';
 

@@ -3,7 +3,7 @@ import { parse, type Routes } from '../http';
 import { activeSessions, endSession, sessionTasks } from '../instance/accounts';
 import type { Session, User } from '../instance/data';
 import type { Instance } from '../instance/instance';
-import { issueToken } from '../instance/issued-tokens';
+import { factorAge, issueToken } from '../instance/issued-tokens';
 import { publicMembershipResource } from '../instance/organization-resources';
 import { activeOrganization, membershipsOf } from '../instance/organizations';
 import {
@@ -14,7 +14,6 @@ import {
   signInResource,
   signUpResource,
 } from '../instance/resources';
-import { factorAge } from '../instance/tokens';
 import { type Browser, type BrowserRequest, requireOwnSession } from './browser';
 
 type Resource = Record<string, unknown> | null;

@@ -1,4 +1,5 @@
 import { ApiError, notFound, requireFound } from './api-error';
+import { DAY_SECONDS } from './clock';
 import { type Client, type Session, type SignInToken, User } from './data';
 import { userByIdentifier } from './identifiers';
 import { newId, newRow } from './ids';
@@ -6,7 +7,6 @@ import type { Instance } from './instance';
 import { membershipsOf, removeMember } from './organizations';
 import { hashPassword } from './passwords';
 import { deletedUserResource, sessionEventResource, userResource } from './resources';
-import { DAY_SECONDS } from './tokens';
 
 const SESSION_SECONDS = 7 * DAY_SECONDS;
 
@@ -216,13 +216,10 @@ function identifierTaken(parameter: string): ApiError {
 
 /** Returns the hash of a password. Throws a 422 if the password is too short or too long. */
 export function acceptPassword(password: string, parameter: string): string {
-  if (password.length < PASSWORD_LENGTH.least) {
-    const message = `Passwords must be ${PASSWORD_LENGTH.least} characters or more.`;
-    throw new ApiError(422, 'form_password_length_too_short', message, parameter);
-  }
-  if (password.length > PASSWORD_LENGTH.most) {
-    const message = `Passwords must be ${PASSWORD_LENGTH.most} characters or less.`;
-    throw new ApiError(422, 'form_password_length_too_long', message, parameter);
-  }
-  return hashPassword(password);
+  const { least, most } = PASSWORD_LENGTH;
+  const isShort = password.length < least;
+  if (!isShort && password.length <= most) return hashPassword(password);
+  const code = `form_password_length_too_${isShort ? 'short' : 'long'}`;
+  const message = `Passwords must be ${isShort ? `${least} characters or more` : `${most} characters or less`}.`;
+  throw new ApiError(422, code, message, parameter);
 }

@@ -1,3 +1,5 @@
+export const DAY_SECONDS = 24 * 60 * 60;
+
 /** Time and timers of the emulator. A test can replace them to run a day of webhook deliveries in milliseconds. */
 export interface Clock {
   /** Milliseconds since the epoch. */

@@ -5,11 +5,28 @@ import type { Instance } from './instance';
 import { readKey, signJwt } from './jwt';
 import { organizationClaims } from './organization-resources';
 import { fillClaims, requireTokenTemplate } from './token-templates';
-import { factorAge, issueClaims } from './tokens';
 
 /** Values of `cat`, the category, in the header of Clerk's tokens. */
 const SESSION_TOKEN_CATEGORY = 'cl_B7d4PD111AAA';
 const TEMPLATE_TOKEN_CATEGORY = 'cl_B7d4PD222AAA';
+
+/** The issuer and the lifetime of a new token. */
+interface Issue {
+  readonly issuer: string;
+  readonly now: number;
+  readonly seconds: number;
+}
+
+/** Returns the claims that most tokens share. */
+export function issueClaims({ issuer, now, seconds }: Issue) {
+  const iat = Math.floor(now / 1000);
+  return { exp: iat + seconds, iat, iss: issuer, jti: randomBytes(10).toString('hex'), nbf: iat - 10 };
+}
+
+/** Returns the minutes since the user was verified, and -1 because users of the emulator have no second factor. */
+export function factorAge({ createdAt, verifiedAt = createdAt }: Session, now: number) {
+  return [Math.floor((now - verifiedAt) / 60_000), -1];
+}
 
 interface Request {
   /** Origin of the application for which the token is issued. */
@@ -38,14 +55,13 @@ export function issueToken(instance: Instance, session: Session, request: Reques
   const seconds = request.seconds ?? template?.lifetime ?? settings.sessionTokenSeconds;
   const issued = issueClaims({ issuer: instance.publishableKey.issuer, now, seconds });
   const custom = fillClaims(instance, template?.claims ?? settings.sessionClaims, session, membership);
-  const party = origin === undefined ? {} : { azp: origin };
   const sub = session.userId;
   if (template === undefined) {
     const claims = {
       ...custom,
       ...(membership && organizationClaims(instance, membership)),
-      ...party,
-      ...(session.actor && { act: session.actor }),
+      azp: origin,
+      act: session.actor,
       ...issued,
       fva: factorAge(session, now),
       sid: session.id,
@@ -55,7 +71,7 @@ export function issueToken(instance: Instance, session: Session, request: Reques
     };
     return signJwt(signingKey, claims, { cat: SESSION_TOKEN_CATEGORY });
   }
-  const claims = { ...party, ...custom, ...issued, nbf: issued.iat - template.allowed_clock_skew, sub };
+  const claims = { azp: origin, ...custom, ...issued, nbf: issued.iat - template.allowed_clock_skew, sub };
   const header = { cat: TEMPLATE_TOKEN_CATEGORY };
   if (!template.custom_signing_key) return signJwt(signingKey, claims, header);
   const { signing_algorithm: algorithm, signing_key: key } = template;

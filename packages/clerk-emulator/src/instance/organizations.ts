@@ -1,4 +1,5 @@
 import { ApiError, notFound, requireFound } from './api-error';
+import { DAY_SECONDS } from './clock';
 import { Membership, Organization, OrganizationInvitation, type Session, type User } from './data';
 import { isVerified, userByIdentifier } from './identifiers';
 import { newRow } from './ids';
@@ -10,7 +11,6 @@ import {
   roleResources,
 } from './organization-resources';
 import { invitationStatus } from './resources';
-import { DAY_SECONDS } from './tokens';
 
 export const ADMIN = 'org:admin';
 const INVITATION_DAYS = 30;
