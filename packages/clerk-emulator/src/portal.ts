@@ -22,11 +22,9 @@ const HEADERS = { 'content-security-policy': "frame-ancestors 'none'" };
 export function portal(instance: Instance): Hono {
   const app = new Hono().get('/', (context) => context.redirect('/user'));
   for (const [path, component] of Object.entries(PAGES)) {
-    for (const route of [`/${path}`, `/${path}/*`]) {
-      app.get(route, (context) =>
-        context.html(page(instance, new URL(context.req.url).origin, path, component), 200, HEADERS),
-      );
-    }
+    app.get(`/${path}/*`, ({ req, html }) =>
+      html(page(instance, new URL(req.url).origin, path, component), 200, HEADERS),
+    );
   }
   return app;
 }

@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { type ApiRequest, parse, type Routes, serve, wrapHandlers } from '../http';
 import { ApiError, requireFound } from '../instance/api-error';
 import { type Instance, isSecretKey } from '../instance/instance';
-import { jwks } from '../instance/jwt';
 import { controlRoutes } from './control';
 import { identificationRoutes } from './identifications';
 import { membershipRoutes, organizationInvitationRoutes, organizationRoutes } from './organizations';
@@ -17,7 +16,7 @@ const PayloadQuery = z.object({ nonce: z.string().min(1) });
 /** Returns the operations of the Backend API. */
 export function backendRoutes(instance: Instance): Routes {
   const routes: Routes<ApiRequest, unknown> = {
-    'GET /v1/jwks': () => jwks(instance.signingKey),
+    'GET /v1/jwks': () => ({ keys: [instance.signingKey.jwk] }),
     // The application's server exchanges the nonce of a handshake for cookies, which it sets in the browser.
     'GET /v1/clients/handshake_payload': ({ url }) => {
       const { nonce } = parse(PayloadQuery, Object.fromEntries(url.searchParams));

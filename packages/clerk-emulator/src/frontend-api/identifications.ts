@@ -13,7 +13,7 @@ import { isVerified, KINDS, type Kind } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
 import type { UserRequest } from './browser';
-import { requireSetting } from './settings';
+import { requireSettings } from './sign-up';
 
 const Code = z.object({ code: z.string() });
 
@@ -30,7 +30,7 @@ export function identificationRoutes(instance: Instance, kind: Kind): Routes<Use
     withVerification(user, kind, id, verification);
   return {
     [`POST /v1/me/${path}`]: ({ user, body }) => {
-      requireSetting(instance, body, kind);
+      requireSettings(instance, body);
       const [value = ''] = Object.values(parse(z.object({ [kind]: Value }), body));
       const added = withIdentifier(instance, user, kind, value);
       return identificationResource(updateUser(instance, added.user, {}), kind, added.id);

@@ -12,8 +12,7 @@ import { requirePassword } from '../instance/passwords';
 import { publicUserResource } from '../instance/resources';
 import type { UserRequest } from './browser';
 import { browserMemberships, currentSession } from './session';
-import { requireSetting } from './settings';
-import { UnsafeMetadata } from './sign-up';
+import { requireSettings, UnsafeMetadata } from './sign-up';
 
 /** An empty field removes the name. */
 const Profile = z.object({
@@ -39,7 +38,7 @@ export function meRoutes(instance: Instance): Routes<UserRequest, unknown> {
   return {
     'GET /v1/me': ({ user }) => own(user),
     'PATCH /v1/me': ({ user, body, url }) => {
-      requireSetting(instance, body, 'username');
+      requireSettings(instance, body);
       const fields = parse(Profile, body);
       const {
         unsafe_metadata: unsafeMetadata,

@@ -14,7 +14,6 @@ import { ApiError, notEmulated } from '../instance/api-error';
 import { isClerkPath } from '../instance/clerk-paths';
 import type { Instance } from '../instance/instance';
 import { issueToken } from '../instance/issued-tokens';
-import { jwks } from '../instance/jwt';
 import { activeOrganization } from '../instance/organizations';
 import { deviceResource, identifierResources } from '../instance/resources';
 import { requireTicket, ticketsOf } from '../instance/tickets';
@@ -66,7 +65,7 @@ export function frontendApi(instance: Instance): Hono {
   const routes: Routes<BrowserRequest> = {
     'GET /v1/environment': ({ url }) => ({ body: environment(instance, url) }),
     'PATCH /v1/environment': ({ url }) => ({ body: environment(instance, url) }),
-    'GET /.well-known/jwks.json': () => ({ body: jwks(instance.signingKey) }),
+    'GET /.well-known/jwks.json': () => ({ body: { keys: [instance.signingKey.jwk] } }),
     'POST /v1/dev_browser': ({ browser }) => ({
       body: { id: browser.establish().token },
     }),

@@ -12,7 +12,7 @@ import {
   updateUser,
 } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
-import { type Client, SignIn, type SignInToken, type User, type Verification } from '../instance/data';
+import { type Client, SignIn, type SignInToken, type User, Verification } from '../instance/data';
 import { userByIdentifier } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
@@ -21,8 +21,13 @@ import { verifyPassword } from '../instance/passwords';
 import { signInResource } from '../instance/resources';
 import { connect, ownerOf, requireTransfer, type SocialAccount, transferable } from '../instance/social';
 import { closeTicket, requireTicket, verifiedByTicket } from '../instance/tickets';
-import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
-import { socialVerification } from './settings';
+import {
+  ATTEMPT_LIFE,
+  type BrowserRequest,
+  requireOwnAttempt,
+  requireOwnPage,
+  requireSignedOut,
+} from './browser';
 
 const Create = z.object({
   identifier: z.string().optional(),
@@ -147,6 +152,30 @@ function sendCode(instance: Instance, { signIn, user, body }: StepRequest): Sign
   const purpose = request.strategy.startsWith('reset_') ? 'password reset' : 'sign-in';
   const verification = mailCodeToUser(instance, user, purpose, request);
   return instance.store.signIns.put({ ...signIn, status: 'needs_first_factor', verification });
+}
+
+const SocialRequest = z.object({ strategy: z.string(), redirect_url: z.string() });
+const SOCIAL_MILLISECONDS = 10 * 60 * 1000;
+
+/**
+ * Returns a verification on the page of a social provider. The attempt is a sign-in, a sign-up or an external account. Throws
+ * Clerk's 422 unless the strategy is that of an enabled provider, such as `oauth_google`, and a 400 for a page of another site.
+ */
+export function socialVerification(
+  instance: Instance,
+  request: BrowserRequest,
+  attemptId: string,
+): Verification {
+  const { strategy, redirect_url } = parse(SocialRequest, request.body);
+  const provider = strategy.replace(/^oauth_/, '');
+  if (!strategy.startsWith('oauth_') || !instance.settings.socialProviders.includes(provider)) {
+    const message = `${strategy} does not match one of the allowed values for parameter strategy.`;
+    throw new ApiError(422, 'form_param_value_invalid', message, 'strategy');
+  }
+  const returnUrl = requireOwnPage(instance, request, redirect_url).href;
+  const page = `${request.url.origin}/social/${provider}?attempt=${attemptId}`;
+  const expireAt = instance.clock.now() + SOCIAL_MILLISECONDS;
+  return Verification.parse({ strategy, expireAt, social: { page, returnUrl } });
 }
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parse, type Routes, wrapHandlers } from '../http';
+import { type ApiRequest, parse, type Routes, wrapHandlers } from '../http';
 import {
   acceptPassword,
   createSession,
@@ -17,7 +17,7 @@ import { missingFields, signUpResource, unverifiedFields } from '../instance/res
 import { ownerOf, requireTransfer, type SocialAccount, transferable } from '../instance/social';
 import { closeTicket, requireTicket, ticketsOf, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';
-import { requireSetting, socialVerification } from './settings';
+import { socialVerification } from './sign-in';
 
 /** Treats an empty field as missing, because the SDK sends all fields of its form. */
 const optional = <Schema extends z.ZodType>(schema: Schema) =>
@@ -46,6 +46,15 @@ const Fields = z.object({
   unsafe_metadata: optional(UnsafeMetadata),
   ticket: optional(z.string()),
 });
+/** Throws Clerk's 422 for a user name or a phone number if the setting for it is off. */
+export function requireSettings(
+  { settings }: Instance,
+  { username, phone_number }: ApiRequest['body'],
+): void {
+  if (username && !settings.usernames) throw parameterError('unknown', 'username');
+  if (phone_number && !settings.phoneNumbers) throw parameterError('unknown', 'phone_number');
+}
+
 const Start = z.object({ strategy: z.string().optional(), transfer: z.stringbool().optional() });
 const Prepare = z.object({ strategy: z.enum(['email_code', 'phone_code']).default('email_code') });
 /** The fields with the identifier and the verification of each strategy. */
@@ -108,7 +117,7 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, unknown
 
 /** Saves fields in a sign-up. A new address discards the proof of the old one. A ticket sets the address and proves it. */
 function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string, unknown>>): SignUp {
-  requireSetting(instance, body, 'username', 'phone_number');
+  requireSettings(instance, body);
   const fields = parse(Fields, body);
   const invitation =
     fields.ticket === undefined ? undefined : requireTicket(instance, 'invitation', fields.ticket);

@@ -12,8 +12,7 @@ import { deletedResource } from '../instance/organizations';
 import { externalAccountResource } from '../instance/resources';
 import type { SocialAccount } from '../instance/social';
 import type { UserRequest } from './browser';
-import { socialVerification } from './settings';
-import { enterSignIn } from './sign-in';
+import { enterSignIn, socialVerification } from './sign-in';
 import { enterSignUp } from './sign-up';
 
 const Choice = z.object({

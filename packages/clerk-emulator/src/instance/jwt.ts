@@ -45,11 +45,6 @@ export function signingKey(privateKeyPem: string): SigningKey {
   };
 }
 
-/** Returns the key set that verifies the tokens of the instance. */
-export function jwks(key: SigningKey): { keys: Record<string, unknown>[] } {
-  return { keys: [key.jwk] };
-}
-
 /** Returns true if a key can sign with an algorithm. */
 export function isUsableKey(algorithm: Algorithm, key: string): boolean {
   try {
