@@ -163,11 +163,8 @@ export async function signIn(
 
 /** Returns the `Set-Cookie` values in the token of a handshake, which is in the `Location` header or in a cookie. */
 function handshakeCookies(redirect: Response): readonly string[] {
-  const [, token] =
-    redirect
-      .headersArray()
-      .map(({ value }) => /\b__clerk_handshake=[\w-]+\.([\w-]+)/.exec(value) ?? [])
-      .find((match) => match.length > 0) ?? [];
+  const headers = redirect.headersArray().map(({ value }) => value);
+  const token = /\b__clerk_handshake=[\w-]+\.([\w-]+)/.exec(headers.join('\n'))?.[1];
   if (token === undefined) throw new Error(`The handshake returned ${redirect.status()} without a token.`);
   const { handshake } = Handshake.parse(JSON.parse(Buffer.from(token, 'base64url').toString()));
   if (handshake.some((directive) => /^__session=[^;]/.test(directive))) return handshake;

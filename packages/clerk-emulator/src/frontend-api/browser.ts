@@ -145,8 +145,8 @@ export function requireOwnAttempt<Attempt extends SignIn | SignUp>(
 }
 
 /** Throws a 400 if the client has an active session and may have only one. */
-export function requireSignedOut(instance: Instance, client: Client): void {
-  if (instance.settings.multiSession || activeSessions(instance, client.id).length === 0) return;
+export function requireSignedOut(instance: Instance, clientId: string): void {
+  if (instance.settings.multiSession || activeSessions(instance, clientId).length === 0) return;
   throw new ApiError(400, 'session_exists', 'You are already signed in.');
 }
 

@@ -45,6 +45,7 @@ function authorizationRequest(client: OAuthClient) {
       scope: Scope(client),
       state: z.string().min(8).optional(),
       prompt: z.string().optional(),
+      // Clerk has `form_post`, too. The codes of the emulator are only in a query.
       response_mode: z.literal('query').optional(),
       resource: Resource,
       nonce: z.string().optional(),
@@ -61,6 +62,12 @@ export function oauthParameters(all: Parameters): Parameters {
   const doubled = given.find(([name, value]) => typeof value !== 'string' && name !== 'resource');
   if (doubled === undefined) return Object.fromEntries(given);
   throw new ApiError(400, 'invalid_request', `The parameter ${doubled[0]} occurs more than once.`);
+}
+
+/** Returns a redirect to a path of the emulator that has the parameters in its query. */
+export function redirectWith(path: string, parameters: Parameters): ApiResponse {
+  const query = new URLSearchParams(Object.entries(parameters).map(([name, value]) => [name, String(value)]));
+  return { status: 303, headers: { location: `${path}?${query}` } };
 }
 
 /**
@@ -87,10 +94,7 @@ export function authorize(
     if (accept) return toClient({ code: accept(fields) });
     if (prompt === 'none')
       throw new ApiError(400, 'interaction_required', 'The user must sign in and consent.');
-    const query = new URLSearchParams(
-      Object.entries(parameters).map(([name, value]) => [name, String(value)]),
-    );
-    return { status: 303, headers: { location: `/oauth-consent?${query}` } };
+    return redirectWith('/oauth-consent', parameters);
   } catch (error) {
     if (error instanceof ApiError && (accept || prompt === 'none')) return toClient(oauthError(error));
     throw error;

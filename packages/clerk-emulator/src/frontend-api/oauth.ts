@@ -13,7 +13,7 @@ import { signJwt } from '../instance/jwt';
 import { userImage } from '../instance/resources';
 import { SCOPES } from '../instance/settings';
 import { loadClient, register } from './oauth-clients';
-import { authorize, oauthError, oauthParameters, Resource } from './oauth-consent';
+import { authorize, oauthError, oauthParameters, Resource, redirectWith } from './oauth-consent';
 
 type Token = OAuthGrant['tokens'][number];
 
@@ -86,6 +86,7 @@ export function authorizationServer(instance: Instance): Hono {
         },
       }),
       'GET /oauth/authorize': ({ url }) => authorize(instance, url, readParameters(url.searchParams)),
+      'POST /oauth/authorize': ({ body }) => redirectWith('/oauth/authorize', oauthParameters(body)),
       'POST /oauth/register': (request) => register(instance, request),
       'POST /oauth/token': form((request) => exchange(instance, request)),
       'POST /oauth/token_info': form((request) => tokenInfo(instance, request)),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { pageOf, parse, type Routes, wrapHandlers } from '../http';
 import { requireUser } from '../instance/accounts';
 import { requireFound } from '../instance/api-error';
-import type { Membership, Organization, OrganizationInvitation, User } from '../instance/data';
+import type { Membership, Organization, OrganizationInvitation } from '../instance/data';
 import { EmailAddress, textsOf } from '../instance/identifiers';
 import { storeImage } from '../instance/images';
 import type { Instance } from '../instance/instance';
@@ -78,8 +78,6 @@ export function organizationRoutes(instance: Instance): Routes<UserRequest, unkn
 
 /** Returns the routes of a user without an active organization: organizations to create, memberships and invitations. */
 function ownRoutes(instance: Instance): Routes<UserRequest, unknown> {
-  const openInvitations = (user: User) =>
-    invitationsTo(instance, user).filter((each) => invitationStatus(instance, each) === 'pending');
   const shown = (invitation: OrganizationInvitation) => ({
     ...publicInvitationResource(invitation),
     public_organization_data: publicOrganizationData(instance, invitation),
@@ -92,9 +90,10 @@ function ownRoutes(instance: Instance): Routes<UserRequest, unknown> {
     'GET /v1/me/organization_memberships': ({ user, url }) =>
       pageOf(url, membershipsOf(instance, user), (each) => publicMembershipResource(instance, each)),
     'GET /v1/me/organization_suggestions': ({ url }) => pageOf(url, []),
-    'GET /v1/me/organization_invitations': ({ user, url }) => pageOf(url, openInvitations(user), shown),
+    'GET /v1/me/organization_invitations': ({ user, url }) =>
+      pageOf(url, withStatus(instance, invitationsTo(instance, user), url), shown),
     'POST /v1/me/organization_invitations/:id/accept': ({ user, id }) => {
-      const invitation = requireInvitation(openInvitations(user), id);
+      const invitation = requireInvitation(withStatus(instance, invitationsTo(instance, user)), id);
       const organization = requireOrganization(instance, invitation.organizationId);
       if (!findMembership(instance, organization, user.id)) {
         const { role, publicMetadata, privateMetadata } = invitation;
@@ -113,9 +112,8 @@ function readingRoutes(instance: Instance): MemberRoutes {
     'GET /v1/organizations/:id/domains': ({ url }) => pageOf(url, []),
     'GET /v1/organizations/:id/roles': ({ url }) => pageOf(url, roleResources(instance)),
     'GET /v1/organizations/:id/memberships': ({ organization, url }) => {
-      const { searchParams } = url;
-      const roles = [...searchParams.getAll('role'), ...searchParams.getAll('role[]')];
-      const query = searchParams.get('query')?.toLowerCase() ?? '';
+      const roles = valuesOf(url, 'role');
+      const query = url.searchParams.get('query')?.toLowerCase() ?? '';
       const selected = membersOf(instance, organization).filter(
         ({ role, userId }) =>
           (roles.length === 0 || roles.includes(role)) &&
@@ -123,8 +121,11 @@ function readingRoutes(instance: Instance): MemberRoutes {
       );
       return pageOf(url, selected, (each) => publicMembershipResource(instance, each));
     },
-    'GET /v1/organizations/:id/invitations': ({ organization, url }) =>
-      pageOf(url, pendingInvitations(instance, organization), publicInvitationResource),
+    'GET /v1/organizations/:id/invitations': ({ organization, url }) => {
+      const all = instance.store.organizationInvitations.all();
+      const own = all.filter(({ organizationId }) => organizationId === organization.id);
+      return pageOf(url, withStatus(instance, own, url), publicInvitationResource);
+    },
     'DELETE /v1/me/organization_memberships/:id': ({ membership }) => {
       requireOtherAdmin(instance, membership);
       removeMember(instance, membership);
@@ -175,6 +176,18 @@ function managementRoutes(instance: Instance): MemberRoutes {
       return publicInvitationResource(closeInvitation(instance, invitation, 'revoked'));
     },
   };
+}
+
+const valuesOf = ({ searchParams }: URL, name: string) => [
+  ...searchParams.getAll(name),
+  ...searchParams.getAll(`${name}[]`),
+];
+
+/** Returns the invitations with a status of the query, by default those that can be accepted. */
+function withStatus(instance: Instance, invitations: readonly OrganizationInvitation[], url?: URL) {
+  const given = url ? valuesOf(url, 'status') : [];
+  const wanted = given.length > 0 ? given : ['pending'];
+  return invitations.filter((each) => wanted.includes(invitationStatus(instance, each)));
 }
 
 const requireInvitation = (invitations: readonly OrganizationInvitation[], id: string) =>

@@ -53,7 +53,7 @@ export function signInRoutes(instance: Instance): Routes<BrowserRequest, unknown
   const create = (request: BrowserRequest) => {
     const { identifier = null, strategy, password, ...input } = parse(Create, request.body);
     const client = request.browser.establish();
-    requireSignedOut(instance, client);
+    requireSignedOut(instance, client.id);
     if (strategy === 'ticket') return acceptTicket(instance, client, input.ticket ?? '');
     if (input.transfer) {
       const { external, externalVerification: verification } = signUps.get(client.signUpId ?? '') ?? {};

@@ -2,13 +2,14 @@ import { z } from 'zod';
 import { type ApiRequest, parse, type Routes, wrapHandlers } from '../http';
 import {
   acceptPassword,
+  changeClient,
   createSession,
   createUser,
   requireFree,
   requireUsername,
 } from '../instance/accounts';
 import { ApiError, parameterError } from '../instance/api-error';
-import { SignUp, type Verification } from '../instance/data';
+import { SignUp, UserSettings, type Verification } from '../instance/data';
 import { EmailAddress, PhoneNumber } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
@@ -44,6 +45,7 @@ const Fields = z.object({
   first_name: optional(z.string()),
   last_name: optional(z.string()),
   unsafe_metadata: optional(UnsafeMetadata),
+  legal_accepted: optional(z.stringbool()),
   ticket: optional(z.string()),
 });
 /** Throws Clerk's 422 for a user name or a phone number if the setting for it is off. */
@@ -68,33 +70,37 @@ const Code = Prepare.extend({ code: z.string() });
  * Returns the routes for sign-ups. A mailed code or the ticket of an invitation proves the address, if the instance verifies it.
  */
 export function signUpRoutes(instance: Instance): Routes<BrowserRequest, unknown> {
-  const { clients, signIns, signUps } = instance.store;
+  const { signIns, signUps } = instance.store;
   const open = (request: BrowserRequest) => {
     const signUp = requireOwnAttempt(instance, signUps, request);
     if (signUp.status !== 'complete') return signUp;
     throw new ApiError(400, 'resource_forbidden', 'This sign-up is complete.');
   };
+  /** Saves the fields of a request. Then waits for a social provider if the request names one. */
+  const proceed = (request: BrowserRequest, signUp: SignUp) => {
+    const { strategy, transfer } = parse(Start, request.body);
+    const entered = enter(instance, signUp, request.body);
+    if (transfer) {
+      const signInId = request.browser.client?.signInId ?? '';
+      const { external, verification } = signIns.get(signInId) ?? {};
+      const transferred = { ...entered, externalVerification: requireTransfer(verification) };
+      return enterSignUp(instance, transferred, requireTransfer(external));
+    }
+    if (!strategy?.startsWith('oauth_')) return completeIfReady(instance, entered);
+    const externalVerification = socialVerification(instance, request, signUp.id);
+    return signUps.put({ ...entered, externalVerification });
+  };
   const routes: Routes<BrowserRequest, SignUp> = {
     'POST /v1/client/sign_ups': (request) => {
-      const { body, browser } = request;
-      const { strategy, transfer } = parse(Start, body);
-      const client = browser.establish();
-      requireSignedOut(instance, client);
+      const { id: clientId, signUpId } = request.browser.establish();
+      requireSignedOut(instance, clientId);
       const abandonAt = instance.clock.now() + ATTEMPT_LIFE;
-      const begun = enter(instance, SignUp.parse({ id: newId('sua'), clientId: client.id, abandonAt }), body);
-      const { external, verification } = signIns.get(client.signInId ?? '') ?? {};
-      const isSocial = strategy?.startsWith('oauth_');
-      const social = isSocial ? socialVerification(instance, request, begun.id) : null;
-      const externalVerification = transfer ? requireTransfer(verification) : social;
-      const signUp = signUps.put({ ...begun, externalVerification });
-      if (client.signUpId !== null) signUps.delete(client.signUpId);
-      clients.put({ ...client, signUpId: signUp.id });
-      return transfer
-        ? enterSignUp(instance, signUp, requireTransfer(external))
-        : completeIfReady(instance, signUp);
+      const signUp = proceed(request, SignUp.parse({ id: newId('sua'), clientId, abandonAt }));
+      if (signUpId !== null) signUps.delete(signUpId);
+      changeClient(instance, clientId, { signUpId: signUp.id });
+      return signUp;
     },
-    'PATCH /v1/client/sign_ups/:id': (request) =>
-      completeIfReady(instance, enter(instance, open(request), request.body)),
+    'PATCH /v1/client/sign_ups/:id': (request) => proceed(request, open(request)),
     'GET /v1/client/sign_ups/:id': (request) => requireOwnAttempt(instance, signUps, request),
     'POST /v1/client/sign_ups/:id/prepare_verification': (request) => {
       const signUp = open(request);
@@ -116,9 +122,12 @@ export function signUpRoutes(instance: Instance): Routes<BrowserRequest, unknown
 }
 
 /** Saves fields in a sign-up. A new address discards the proof of the old one. A ticket sets the address and proves it. */
-function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string, unknown>>): SignUp {
-  requireSettings(instance, body);
-  const fields = parse(Fields, body);
+function enter(instance: Instance, signUp: SignUp, body: ApiRequest['body']): SignUp {
+  const { email_address_or_phone_number: either = '', ...others } = body;
+  const kind = String(either).includes('@') ? 'email_address' : 'phone_number';
+  const form = either === '' ? others : { ...others, [kind]: either };
+  requireSettings(instance, form);
+  const fields = parse(Fields, form);
   const invitation =
     fields.ticket === undefined ? undefined : requireTicket(instance, 'invitation', fields.ticket);
   const email = invitation?.email ?? fields.email_address ?? signUp.email;
@@ -139,6 +148,7 @@ function enter(instance: Instance, signUp: SignUp, body: Readonly<Record<string,
     firstName: fields.first_name ?? signUp.firstName,
     lastName: fields.last_name ?? signUp.lastName,
     unsafeMetadata: fields.unsafe_metadata ?? signUp.unsafeMetadata,
+    legalAcceptedAt: fields.legal_accepted ? instance.clock.now() : signUp.legalAcceptedAt,
     verification: invitation ? verifiedByTicket(invitation) : isUnchanged ? signUp.verification : null,
     phoneVerification: phone === signUp.phone ? signUp.phoneVerification : null,
     invitationId: invitation?.id ?? (isUnchanged ? signUp.invitationId : null),
@@ -174,10 +184,11 @@ function completeIfReady(instance: Instance, signUp: SignUp): SignUp {
   const { email, phone, username, password, firstName, lastName, unsafeMetadata, external } = signUp;
   const { settings, store } = instance;
   const isReady = missingFields(signUp, settings).length + unverifiedFields(signUp, settings).length === 0;
-  if (!isReady || signUp.externalVerification?.status === 'unverified') return signUp;
+  if (!isReady) return signUp;
   const invitation = ticketsOf(instance, 'invitation').find(({ id }) => id === signUp.invitationId);
   if (invitation) closeTicket(instance, invitation, 'accepted');
-  const profile = { username, password, firstName, lastName, unsafeMetadata };
+  const userSettings = UserSettings.parse({ legal_accepted_at: signUp.legalAcceptedAt });
+  const profile = { username, password, firstName, lastName, unsafeMetadata, settings: userSettings };
   const user = createUser(instance, {
     emails: email === null ? [] : [email],
     phones: phone === null ? [] : [phone],

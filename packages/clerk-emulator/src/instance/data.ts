@@ -143,6 +143,7 @@ export const SignUp = z.object({
   phoneVerification: Verification.nullable().default(null),
   external: SocialAccount,
   externalVerification: Verification.nullable().default(null),
+  legalAcceptedAt: Time.nullable().default(null),
   /** The invitation that the sign-up accepts. */
   invitationId: z.string().nullable().default(null),
   createdUserId: z.string().nullable().default(null),

@@ -299,7 +299,7 @@ export function signUpResource({ settings }: Instance, signUp: SignUp): Resource
     created_session_id: signUp.createdSessionId,
     created_user_id: signUp.createdUserId,
     abandon_at: signUp.abandonAt,
-    legal_accepted_at: null,
+    legal_accepted_at: signUp.legalAcceptedAt,
     protect_check: null,
     verifications: {
       email_address: codeVerificationResource(verification, 'email_code'),
