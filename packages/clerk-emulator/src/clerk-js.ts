@@ -97,15 +97,13 @@ async function fetchPackage(name: PackageName, folder: string, target: string): 
   process.once('exit', removeAtExit);
   try {
     const tarball = await packTarball(name, temporary);
-    await requireIntegrity(name, tarball);
+    const hash = createHash('sha512').update(await readFile(tarball));
+    if (hash.digest('base64') !== PACKAGES[name].integrity)
+      throw new Error('its sha512 is not the pinned one');
     const scripts = path.join(temporary, 'scripts');
     await mkdir(scripts);
-    await extract({
-      file: tarball,
-      cwd: scripts,
-      strip: 2,
-      filter: (path) => /^package\/dist\/[^/]+\.js$/.test(path),
-    });
+    const filter = (file: string) => /^package\/dist\/[^/]+\.js$/.test(file);
+    await extract({ file: tarball, cwd: scripts, strip: 2, filter });
     await rename(scripts, target).catch(async (error: unknown) => {
       if ((await readdir(target).catch(() => [])).length === 0) throw error;
     });
@@ -141,21 +139,11 @@ async function packTarball(name: PackageName, into: string): Promise<string> {
   return path.join(into, tarball);
 }
 
-async function requireIntegrity(name: PackageName, tarball: string): Promise<void> {
-  const hash = createHash('sha512')
-    .update(await readFile(tarball))
-    .digest('base64');
-  if (hash !== PACKAGES[name].integrity) throw new Error('its sha512 is not the pinned one');
-}
-
 /** Returns the line of npm's output that describes the error. Skips the error codes and the path of npm's log. */
 function describeNpmError(cause: unknown): string {
-  if (!(cause instanceof Error)) return String(cause);
-  const lines = cause.message.split('\n');
+  const lines = messageOf(cause).split('\n');
   return (
-    lines.find((line) => /^npm error (?!code |errno |syscall |A complete log)/.test(line)) ??
-    lines[0] ??
-    cause.name
+    lines.find((line) => /^npm error (?!code |errno |syscall |A complete log)/.test(line)) ?? lines[0] ?? ''
   );
 }
 

@@ -1,6 +1,6 @@
 import { parse } from 'hono/utils/cookie';
 import { type ApiRequest, isLoopback } from '../http';
-import { activeSession, activeSessions } from '../instance/accounts';
+import { activeSession, activeSessions, requireUser } from '../instance/accounts';
 import { ApiError, notFound } from '../instance/api-error';
 import { Client, type Session, type SignIn, type SignUp, type User } from '../instance/data';
 import { newId, newRow, randomText } from '../instance/ids';
@@ -52,15 +52,14 @@ export function recognizeBrowser(instance: Instance, request: ApiRequest): Brows
   }
   const { clients } = instance.store;
   const token = readClientToken(instance, request);
-  let id = token ? clients.find((client) => client.token === token)?.id : undefined;
-  const client = () => (id === undefined ? undefined : clients.get(id));
+  let id = clients.find((client) => client.token === token)?.id ?? '';
   return {
     origin: origin ?? proxy,
     get client() {
-      return client();
+      return clients.get(id);
     },
     establish() {
-      const established = client() ?? newClient(instance, request);
+      const established = this.client ?? newClient(instance, request);
       id = established.id;
       return established;
     },
@@ -154,20 +153,12 @@ export function requireSignedOut(instance: Instance, clientId: string): void {
  * Returns the session in `_clerk_session_id`, or the one that was active last, and its user. Throws the errors of
  * `requireOwnSession`.
  */
-export function requireSignedIn(
-  instance: Instance,
-  request: BrowserRequest,
-): { session: Session; user: User } {
+export function requireSignedIn(instance: Instance, request: BrowserRequest) {
   const { client } = request.browser;
-  const id = request.url.searchParams.get('_clerk_session_id');
-  const session = requireOwnSession(
-    instance,
-    request,
-    id ?? (client && activeSessions(instance, client.id).at(-1)?.id) ?? '',
-  );
-  const user = instance.store.users.get(session.userId);
-  if (user === undefined) throw new ApiError(401, 'signed_out', 'You are signed out.');
-  return { session, user };
+  const last = client && activeSessions(instance, client.id).at(-1);
+  const id = request.url.searchParams.get('_clerk_session_id') ?? last?.id ?? '';
+  const session = requireOwnSession(instance, request, id);
+  return { session, user: requireUser(instance, session.userId) };
 }
 
 const isNative = ({ url }: ApiRequest) => url.searchParams.has('_is_native');

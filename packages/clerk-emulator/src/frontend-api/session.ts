@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parse, type Routes } from '../http';
+import { parse, type Routes, wrapHandlers } from '../http';
 import { activeSessions, endSession, sessionTasks } from '../instance/accounts';
 import type { Session, User } from '../instance/data';
 import type { Instance } from '../instance/instance';
@@ -18,20 +18,26 @@ import { type Browser, type BrowserRequest, requireOwnSession } from './browser'
 
 type Resource = Record<string, unknown> | null;
 
-/** An empty id selects the personal account. */
+/** An empty id selects the personal account. Without effect: `intent`, which names the reason of a call. */
 const Touch = z.object({ active_organization_id: z.string().optional() });
 
 /** Returns the routes that read and create the client of a browser, and record the activity of sessions and end them. */
 export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resource> {
   const { clients, sessions } = instance.store;
-  const end = (status: 'ended' | 'removed') => (request: BrowserRequest) => {
-    const session = requireOwnSession(instance, request, request.id);
-    return currentSession(instance, endSession(instance, session, status), request.browser);
-  };
   const endAll = ({ browser }: BrowserRequest) => {
     for (const session of browser.client ? activeSessions(instance, browser.client.id) : []) {
       endSession(instance, session, 'removed');
     }
+  };
+  const steps: Readonly<Record<string, (session: Session, body: unknown) => Session>> = {
+    'GET /v1/client/sessions/:id': (session) => session,
+    'POST /v1/client/sessions/:id/touch': (session, body) => {
+      const { active_organization_id: active } = parse(Touch, body);
+      const organizationId = activeOrganization(instance, session, active);
+      return sessions.put({ ...session, organizationId, lastActiveAt: instance.clock.now() });
+    },
+    'POST /v1/client/sessions/:id/end': (session) => endSession(instance, session, 'ended'),
+    'POST /v1/client/sessions/:id/remove': (session) => endSession(instance, session, 'removed'),
   };
   const establish = ({ browser }: BrowserRequest) => {
     browser.establish();
@@ -51,17 +57,10 @@ export function sessionRoutes(instance: Instance): Routes<BrowserRequest, Resour
       endAll(request);
       return currentClient(instance, request.browser);
     },
-    'GET /v1/client/sessions/:id': (request) =>
-      currentSession(instance, requireOwnSession(instance, request, request.id), request.browser),
-    'POST /v1/client/sessions/:id/touch': (request) => {
+    ...wrapHandlers(steps, (step) => (request: BrowserRequest) => {
       const session = requireOwnSession(instance, request, request.id);
-      const { active_organization_id: active } = parse(Touch, request.body);
-      const organizationId = activeOrganization(instance, session, active);
-      const touched = sessions.put({ ...session, organizationId, lastActiveAt: instance.clock.now() });
-      return currentSession(instance, touched, request.browser);
-    },
-    'POST /v1/client/sessions/:id/end': end('ended'),
-    'POST /v1/client/sessions/:id/remove': end('removed'),
+      return currentSession(instance, step(session, request.body), request.browser);
+    }),
   };
 }
 

@@ -182,17 +182,16 @@ export function requireUser(instance: Instance, id: string): User {
   return requireFound(instance.store.users.get(id), `User ${id}`);
 }
 
-/** Throws a 422 if a user has the identifier. */
-export function requireFree(instance: Instance, identifier: string, parameter: string): void {
-  if (userByIdentifier(instance, identifier) === undefined) return;
-  throw identifierTaken(parameter);
+/** Throws a 422 if a user, other than the one with the id, has the identifier. */
+export function requireFree(instance: Instance, identifier: string, parameter: string, id?: string): void {
+  const user = userByIdentifier(instance, identifier);
+  if (user && user.id !== id) throw identifierTaken(parameter);
 }
 
 /** Throws a 422 if a new user name is invalid, or if a user other than `id` has the user name or the external id. */
 function requireUnique(instance: Instance, { id, username, externalId }: Partial<User>): void {
   if (username && username !== instance.store.users.get(id ?? '')?.username) requireUsername(username);
-  const named = username && userByIdentifier(instance, username);
-  if (named && named.id !== id) throw identifierTaken('username');
+  if (username) requireFree(instance, username, 'username', id);
   const known = externalId && instance.store.users.find((user) => user.externalId === externalId);
   if (known && known.id !== id) throw identifierTaken('external_id');
 }

@@ -78,19 +78,15 @@ export function checkCode(
   code: string,
   save: (verification: Verification) => void,
 ): Verification {
-  if (verification === null || verification.code === null) {
-    throw new ApiError(400, 'verification_missing', 'No code was sent. Request one first.');
-  }
-  if (verification.status === 'verified') {
-    throw new ApiError(400, 'verification_already_verified', 'This verification has already been verified.');
-  }
-  if (verification.attempts >= MAX_ATTEMPTS) {
-    const message = 'Too many failed attempts. You have to try again with the same or another method.';
-    throw new ApiError(400, 'verification_failed', message);
-  }
-  if (verification.expireAt <= instance.clock.now()) {
-    throw new ApiError(400, 'verification_expired', 'This verification has expired. You have to start over.');
-  }
+  const fail = (problem: string, message: string) => new ApiError(400, `verification_${problem}`, message);
+  if (verification === null || verification.code === null)
+    throw fail('missing', 'No code was sent. Request one first.');
+  if (verification.status === 'verified')
+    throw fail('already_verified', 'This verification has already been verified.');
+  if (verification.attempts >= MAX_ATTEMPTS)
+    throw fail('failed', 'Too many failed attempts. You have to try again with the same or another method.');
+  if (verification.expireAt <= instance.clock.now())
+    throw fail('expired', 'This verification has expired. You have to start over.');
   const attempted = { ...verification, attempts: verification.attempts + 1 };
   if (code === verification.code) return { ...attempted, status: 'verified' };
   save(attempted);
