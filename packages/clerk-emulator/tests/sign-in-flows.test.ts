@@ -16,43 +16,34 @@ async function start(options: Partial<EmulatorOptions> = {}) {
   return { provider, user, browser, mailedCode };
 }
 
-test('A sign-in token is valid once', async () => {
-  const { provider, user, browser } = await start();
-  const { signInTokens } = clerkFor(provider);
-  const { token } = await signInTokens.createSignInToken({ userId: user.id, expiresInSeconds: 60 });
-  const enter = (ticket: string) =>
-    browser.call('POST', '/v1/client/sign_ins', { strategy: 'ticket', ticket });
-  const done = await enter(token);
-  expect(done.body).toMatchObject({
-    response: {
-      status: 'complete',
-      first_factor_verification: { object: 'verification_ticket', status: 'verified', strategy: 'ticket' },
-    },
-    client: { last_authentication_strategy: 'ticket' },
-  });
-  expect(provider.store.sessions.get(done.response?.created_session_id ?? '')?.userId).toBe(user.id);
-  await browser.call('DELETE', '/v1/client/sessions');
-  expect(await enter(token)).toMatchObject({ status: 400, code: 'sign_in_token_already_used_code' });
-});
-
-test('A sign-in token that is unknown, revoked or expired is rejected, and is revoked only once', async () => {
+test('A sign-in token is valid once, until it is revoked or expires', async () => {
   let time = Date.now();
   const clock = { now: () => time, after: () => () => undefined };
   const { provider, user, browser } = await start({ clock });
   const { signInTokens } = clerkFor(provider);
   const create = () => signInTokens.createSignInToken({ userId: user.id, expiresInSeconds: 60 });
-  const enter = async (ticket: string) =>
-    (await browser.call('POST', '/v1/client/sign_ins', { strategy: 'ticket', ticket })).code;
-
-  expect(await enter('ticket_unknown')).toBe('ticket_invalid_code');
-  const revoked = await signInTokens.revokeSignInToken((await create()).id);
-  expect(revoked.status).toBe('revoked');
-  const again = await errorOf(signInTokens.revokeSignInToken(revoked.id));
+  const enter = (ticket: string) =>
+    browser.call('POST', '/v1/client/sign_ins', { strategy: 'ticket', ticket });
+  const [used, open, late] = [await create(), await create(), await create()];
+  const done = await enter(used.token);
+  const verification = { object: 'verification_ticket', status: 'verified', strategy: 'ticket' };
+  expect(done.body).toMatchObject({
+    response: { status: 'complete', first_factor_verification: verification },
+    client: { last_authentication_strategy: 'ticket' },
+  });
+  expect(provider.store.sessions.get(done.response?.created_session_id ?? '')?.userId).toBe(user.id);
+  await browser.call('DELETE', '/v1/client/sessions');
+  expect((await signInTokens.revokeSignInToken(open.id)).status).toBe('revoked');
+  const again = await errorOf(signInTokens.revokeSignInToken(open.id));
   expect(again.code).toBe('sign_in_token_cannot_be_revoked_code');
-  expect(await enter(revoked.token)).toBe('sign_in_token_revoked_code');
-  const late = await create();
   time += 60_000;
-  expect(await enter(late.token)).toBe('ticket_expired_code');
+  for (const [ticket, code] of [
+    [used.token, 'sign_in_token_already_used_code'],
+    [open.token, 'sign_in_token_revoked_code'],
+    [late.token, 'ticket_expired_code'],
+    ['ticket_unknown', 'ticket_invalid_code'],
+  ] as const)
+    expect(await enter(ticket)).toMatchObject({ status: 400, code });
 });
 
 test('A ban revokes the sessions of a user and rejects sign-ins until it is lifted', async () => {
