@@ -93,6 +93,32 @@ test('A second address signs in after its verification, and can be the primary o
   expect(removed.code).toBe('last_identification_deletion_failed');
 });
 
+test('A sign-up takes an identifier of either kind and the legal terms, and continues with a social provider', async () => {
+  const settings = { phoneNumbers: true, socialProviders: ['google'], verifyEmailAtSignUp: false };
+  const { provider } = await signIn(settings);
+  const browser = await developmentBrowser(provider);
+  const phone = '+12015550123';
+  const form = { email_address_or_phone_number: phone, legal_accepted: 'true' };
+  const begun = await browser.call('POST', '/v1/client/sign_ups', form);
+  const path = `/v1/client/sign_ups/${begun.response?.id}`;
+  const strategy = { strategy: 'oauth_google', redirect_url: 'http://localhost:3000/' };
+  const waiting = await browser.send('PATCH', path, strategy);
+  const { external_account: external } = (await waiting.json()).response.verifications;
+  const body = new URLSearchParams({ email: 'new@example.com' });
+  await fetch(external.external_verification_redirect_url, { method: 'POST', body, redirect: 'manual' });
+  await browser.call('POST', `${path}/prepare_verification`, { strategy: 'phone_code' });
+  const code = { strategy: 'phone_code', code: '424242' };
+  expect((await browser.call('POST', `${path}/attempt_verification`, code)).response?.status).toBe(
+    'complete',
+  );
+  expect(provider.store.users.all().at(-1)).toMatchObject({
+    email: 'new@example.com',
+    phones: [{ value: phone }],
+    externalAccounts: [{ provider: 'google' }],
+    settings: { legal_accepted_at: expect.any(Number) },
+  });
+});
+
 test('With multiSession, two users are signed in, and the one that was active last gets the handshake', async () => {
   let time = Date.now();
   const clock = { now: () => ++time, after: () => () => undefined };

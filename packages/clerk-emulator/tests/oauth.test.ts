@@ -120,6 +120,9 @@ test('An invalid authorization request reaches the consent page in no case, and 
   // A native app chooses the port at run time.
   const redirect = { client_id: local, redirect_uri: 'http://127.0.0.1:6274/callback' };
   expect(await authorize(redirect)).toMatch(/\/oauth-consent\?/);
+  // The request can be a form.
+  const body = new URLSearchParams({ client_id, state: 'a-state-', ...authorization });
+  expect((await fetch(`${url}/oauth/authorize`, { method: 'POST', body })).url).toContain('/oauth-consent?');
 });
 
 test('A token request that breaks an RFC gets the error code of the RFC', async () => {

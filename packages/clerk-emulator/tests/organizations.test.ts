@@ -192,6 +192,12 @@ test('A user creates an organization in the browser and invites a user, who acce
   const [invitation] = invitations.data ?? [];
   expect(invitation).toMatchObject({ public_organization_data: { id, name: 'Browser' } });
   await guest.call('POST', `/v1/me/organization_invitations/${invitation?.['id']}/accept`);
+  for (const list of [`${path}/invitations`, '/v1/me/organization_invitations'])
+    for (const [query, count] of [
+      ['', 0],
+      ['?status=accepted&status=revoked', 1],
+    ] as const)
+      expect((await guest.call('GET', list + query)).data).toHaveLength(count);
   expect((await guest.call('GET', '/v1/me')).organization_memberships).toMatchObject([
     { role: 'org:member', organization: { id, members_count: 2 } },
   ]);

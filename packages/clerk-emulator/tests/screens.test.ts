@@ -74,6 +74,30 @@ test('A user without an account signs in with a social provider, which creates t
   expect(emulator.store.users.all()).toMatchObject([{ email: 'new@example.com' }]);
 });
 
+test('A user connects an account of a social provider in the profile, unless it belongs to another user', async () => {
+  const { emulator, page, create } = await open({ socialProviders: ['custom_acme'] }, '/sign-in');
+  const { id } = create('ada@example.com');
+  create('other@example.com');
+  await signIn(page, 'ada@example.com');
+  const accounts = () => emulator.store.users.get(id)?.externalAccounts ?? [];
+  const connect = async (email: string) => {
+    await page.getByRole('button', { name: 'Connect account' }).click();
+    await page.getByRole('menuitem', { name: 'acme' }).click();
+    await page.fill('input[name=email]', email);
+    await page.getByRole('button', { name: 'Continue' }).click();
+  };
+  await connect('other@example.com');
+  await page.getByText('already claimed by another user').waitFor();
+  expect(accounts()).toMatchObject([{ verification: { status: 'unverified' } }]);
+  await page.getByRole('button', { name: 'Open menu' }).last().click();
+  await page.getByRole('menuitem', { name: 'Remove' }).click();
+  await page.getByRole('button', { name: 'Remove' }).click();
+  await expect.poll(accounts).toEqual([]);
+  await connect('ada@acme.example');
+  await page.getByText('ada@acme.example').waitFor();
+  expect(accounts()).toMatchObject([{ provider: 'custom_acme', email: 'ada@acme.example' }]);
+});
+
 test('A user adds a phone number in the profile and signs in with it by a text message', async () => {
   const { emulator, page, create } = await open({ phoneNumbers: true }, '/sign-in');
   create('phone@example.com');

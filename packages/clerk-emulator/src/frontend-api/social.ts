@@ -10,7 +10,7 @@ import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { deletedResource } from '../instance/organizations';
 import { externalAccountResource } from '../instance/resources';
-import type { SocialAccount } from '../instance/social';
+import { ownerOf, type SocialAccount } from '../instance/social';
 import type { UserRequest } from './browser';
 import { enterSignIn, socialVerification } from './sign-in';
 import { enterSignUp } from './sign-up';
@@ -47,6 +47,12 @@ const DENIED = {
   code: 'oauth_access_denied',
   message: 'Access denied',
   long_message: 'You did not grant access to your account.',
+};
+
+const CLAIMED = {
+  code: 'oauth_identification_claimed',
+  message: 'Identification claimed by another user',
+  long_message: 'The email address associated with this OAuth account is already claimed by another user.',
 };
 
 /** A sign-in, a sign-up or an external account that waits for a social provider. */
@@ -87,7 +93,12 @@ function findAttempt(instance: Instance, id: string): Attempt | undefined {
   const replace = (changed: ExternalAccount) =>
     updateUser(instance, user, { externalAccounts: [...others, changed] });
   const save = (verification: Verification) => replace({ ...account, verification });
-  return { verification: account.verification, save, enter: (found) => replace({ id, ...found }) };
+  const enter = (found: SocialAccount) => {
+    const isClaimed = (ownerOf(instance, found) ?? user).id !== user.id;
+    if (isClaimed && account.verification) save({ ...account.verification, error: CLAIMED });
+    else replace({ id, ...found });
+  };
+  return { verification: account.verification, save, enter };
 }
 
 function page({ store }: Instance, provider: string) {
@@ -126,13 +137,15 @@ function page({ store }: Instance, provider: string) {
 /** Returns the routes with which a user connects accounts of social providers. */
 export function externalAccountRoutes(instance: Instance): Routes<UserRequest, unknown> {
   return {
+    // Without effect: `additional_scope`. The emulator has no tokens of a provider.
     'POST /v1/me/external_accounts': (request) => {
       const { user } = request;
       const id = newId('eac');
       const verification = socialVerification(instance, request, id);
       const provider = verification.strategy.replace('oauth_', '');
       const account = { id, provider, email: '', firstName: null, lastName: null, verification };
-      const externalAccounts = [...user.externalAccounts, account];
+      const others = user.externalAccounts.filter((each) => each.provider !== provider || !each.verification);
+      const externalAccounts = [...others, account];
       return externalAccountResource(updateUser(instance, user, { externalAccounts }), account);
     },
     'DELETE /v1/me/external_accounts/:id': ({ user, id }) => {

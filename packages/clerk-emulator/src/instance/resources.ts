@@ -364,7 +364,9 @@ export function firstFactors(user: User, canReset = false): Resource[] {
   return [
     ...(hasPassword ? [{ strategy: 'password' }] : []),
     ...KIND_NAMES.flatMap((kind) => byCode(kind, KINDS[kind].strategy)),
-    ...user.externalAccounts.map(({ provider }) => ({ strategy: `oauth_${provider}` })),
+    ...user.externalAccounts
+      .filter((each) => !each.verification)
+      .map(({ provider }) => ({ strategy: `oauth_${provider}` })),
     ...(hasPassword && canReset ? KIND_NAMES.flatMap((kind) => byCode(kind, KINDS[kind].reset)) : []),
   ];
 }
