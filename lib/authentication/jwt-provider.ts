@@ -9,6 +9,7 @@ import {
 } from 'jose';
 import * as z from 'zod/mini';
 import { isLoopback } from '../base/env';
+import { limitBody } from '../core/body';
 import { isIdentityProviderUserId } from '../core/values';
 import { parseActor, type Verdict } from '../core/verdict';
 import type { Provider } from '../providers';
@@ -62,16 +63,9 @@ function checkUrl(url: string): string {
 /** Fetches a JSON document of at most 256 KiB. Rejects a redirect. */
 async function fetchJson(url: string): Promise<unknown> {
   const signal = AbortSignal.timeout(FETCH_MS);
-  const { body, status } = await fetch(url, { redirect: 'manual', cache: 'no-store', signal });
-  if (status !== 200) throw new Error(`The issuer responds with status ${status}`);
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body ?? []) {
-    size += chunk.byteLength;
-    if (size > MAX_BYTES) throw new Error('The response of the issuer is too large');
-    chunks.push(chunk);
-  }
-  return JSON.parse(Buffer.concat(chunks).toString());
+  const response = await fetch(url, { redirect: 'manual', cache: 'no-store', signal });
+  if (response.status !== 200) throw new Error(`The issuer responds with status ${response.status}`);
+  return JSON.parse(await limitBody(response, { maxBytes: MAX_BYTES, notUtf8: 'Not text' }).text());
 }
 
 const Discovery = z.object({ issuer: z.string(), jwks_uri: z.string() });

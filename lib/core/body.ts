@@ -5,12 +5,12 @@ import { parseJson } from './values';
 /**
  * Reads the whole body. Throws an HttpError 413 above `maxBytes`, and 400 if it cannot be read. The HTTP server limits the time.
  */
-async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
+async function readBytes({ body }: Pick<Body, 'body'>, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   try {
-    reader = request.body?.getReader();
+    reader = body?.getReader();
     for (let read = await reader?.read(); read?.value; read = await reader?.read()) {
       size += read.value.byteLength;
       if (size > maxBytes) throw new HttpError(413, 'Payload too large');
@@ -34,13 +34,14 @@ export interface BodyLimits {
 }
 
 /**
- * Limits the body of a request. `text()` stops reading above `maxBytes` and throws an HttpError 413. It throws an HttpError 400
- * for a body that is not valid UTF-8 or cannot be read. Encoding the text as UTF-8 returns exactly the received bytes.
+ * Limits the body of a request or a response. `text()` stops reading above `maxBytes` and throws an HttpError 413. It throws an
+ * HttpError 400 for a body that is not valid UTF-8 or cannot be read. Encoding the text as UTF-8 returns the received bytes.
  */
-export function limitBody(request: Request, { maxBytes, notUtf8 }: BodyLimits): { text(): Promise<string> } {
+export function limitBody(message: Pick<Body, 'body'>, limits: BodyLimits): { text(): Promise<string> } {
+  const { maxBytes, notUtf8 } = limits;
   return {
     async text() {
-      const bytes = await readBytes(request, maxBytes);
+      const bytes = await readBytes(message, maxBytes);
       try {
         return exactUtf8.decode(bytes);
       } catch {
