@@ -1,22 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod/mini';
-import { isLoopback, parseEnvironmentSubset, variables } from '../base/env';
-import { errorCode, messageOf } from '../base/errors';
+import { parseEnvironmentSubset, variables } from '../base/env';
+import { errorCode, TransientError } from '../base/errors';
+import { retry } from '../base/retry';
+import { limitBody } from '../core/body';
 import { fieldsOf, parseJson } from '../core/values';
 import { API_VERSION } from './sdk-version';
 
 /** Begins the name of everything that a run creates, so that a later run finds and removes it. */
 export const MARK = 'identity-link-verify-';
-const EMAIL = new RegExp(`^${MARK}[0-9a-z-]+\\+clerk_test@example\\.com$`);
+const MARKED = new RegExp(`^${MARK}[0-9a-z-]+(?:\\+clerk_test@example\\.com)?$`);
 /** Origin of the page at which a test user signs in. */
 export const PAGE = 'http://localhost:3000';
 
 const TIMEOUT_MS = 20_000;
-const CALL_EVERY_MS = 1_100;
-const ATTEMPTS = 5;
-const MAX_PAUSE_SECONDS = 60;
-const MAX_BYTES = 1024 * 1024;
+/** Maximum total length of the pauses of a call that gets a 429. */
+const PAUSE_SECONDS = 120;
+const LIMITS = { maxBytes: 1024 * 1024, notUtf8: 'The body must be UTF-8' };
 /** An id that may be a segment of a path. */
 const ID = /^\w{1,64}$/;
 
@@ -39,48 +40,26 @@ function idAt(json: unknown, ...path: readonly (string | number)[]): string | un
   return typeof id === 'string' && ID.test(id) ? id : undefined;
 }
 
-/** Reads at most 1 MiB of the body of a response. */
-async function readText({ body }: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body ?? []) {
-    size += chunk.length;
-    if (size > MAX_BYTES) throw new Error('a body above 1 MiB');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
-}
-
 /** Describes a response by its status and Clerk's code of the error. */
 export const describeReply = ({ status, body }: Reply): string =>
   status === 0 ? `no response (${body})` : `status ${status} ${at(body, 'errors', 0, 'code') ?? ''}`.trim();
 
-/**
- * Connects to the two APIs of the instance. Sends at most 60 calls a minute, unless both are on this machine. Repeats a call that
- * gets a 429. A call ends at its time limit, and at `signal`.
- */
+/** Connects to the two APIs of the instance. Repeats a call that gets a 429. A call ends at its time limit, and at `signal`. */
 export function connectInstance(signal: AbortSignal) {
   const keys = parseEnvironmentSubset(Keys);
   const issuer = keys.IDP_PUBLISHABLE_KEY.frontendApi;
   const { CLERK_API_URL: backendUrl = 'https://api.clerk.com', CLERK_FAPI_URL: frontendUrl = issuer } = keys;
-  const isLocal = [backendUrl, frontendUrl].every((url) => isLoopback(new URL(url).hostname));
   /** Value of `Retry-After` of each response with status 429. */
   const pauses: (string | null)[] = [];
-  let nextCall: Promise<unknown> = Promise.resolve();
 
   async function callOnce(url: URL, init: RequestInit, milliseconds: number): Promise<Reply> {
-    await nextCall;
-    if (!isLocal) nextCall = sleep(CALL_EVERY_MS);
     const limit = AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]);
     try {
       const response = await fetch(url, { ...init, redirect: 'manual', signal: limit });
-      return {
-        status: response.status,
-        headers: response.headers,
-        body: parseJson(await readText(response)),
-      };
+      const { status, headers } = response;
+      return { status, headers, body: parseJson(await limitBody(response, LIMITS).text()) };
     } catch (error) {
-      return { status: 0, headers: new Headers(), body: errorCode(error) ?? messageOf(error) };
+      return { status: 0, headers: new Headers(), body: errorCode(error) };
     }
   }
 
@@ -90,13 +69,13 @@ export function connectInstance(signal: AbortSignal) {
     async (operation: string, body?: object, headers = {}, timeoutMs = TIMEOUT_MS): Promise<Reply> => {
       const [method = '', path = ''] = operation.split(' ');
       const init = { method, headers: { ...apiHeaders, ...headers }, body: body ? encode(body) : null };
-      for (let attempt = 1; ; attempt += 1) {
+      const pause = (milliseconds: number) => sleep(milliseconds, undefined, { signal });
+      return retry({ seconds: PAUSE_SECONDS, sleep: pause }, async () => {
         const reply = await callOnce(new URL(path, api), init, timeoutMs);
-        if (reply.status !== 429 || attempt === ATTEMPTS) return reply;
+        if (reply.status !== 429) return reply;
         pauses.push(reply.headers.get('retry-after'));
-        const seconds = Math.max(Number(pauses.at(-1)) || 0, 1);
-        await sleep(Math.min(seconds, MAX_PAUSE_SECONDS) * 1_000, undefined, { signal });
-      }
+        throw new TransientError('the instance limits the rate of calls', Number(pauses.at(-1)) || 0);
+      });
     };
   const backend = sender(backendUrl, JSON.stringify, {
     authorization: `Bearer ${keys.IDP_SECRET_KEY}`,
@@ -112,33 +91,36 @@ export function connectInstance(signal: AbortSignal) {
 
 export type Instance = ReturnType<typeof connectInstance>;
 
-/** Removes what earlier runs have left, and the resources with the paths in `created`. Returns their number. */
-export async function removeTestData({ backend }: Instance, created: Iterable<string> = []): Promise<number> {
+/** Returns the paths of those rows that a run has created. */
+const markedPaths = (path: string, rows: unknown, ...name: readonly (string | number)[]) =>
+  list(rows)
+    .filter((row) => MARKED.test(String(at(row, ...name))) && idAt(row, 'id') !== undefined)
+    .map((row) => `${path}/${idAt(row, 'id')}`);
+
+/** Removes the users and organizations that runs have created. Returns their number. */
+export async function removeTestData({ backend }: Instance): Promise<number> {
   const users = await backend(`GET /v1/users?limit=100&query=${MARK}`);
   if (users.status !== 200)
     throw new Error(`The Backend API does not list users: ${describeReply(users)}. Check the secret key.`);
-  const paths = new Set(created);
-  for (const user of list(users.body))
-    if (EMAIL.test(String(at(user, 'email_addresses', 0, 'email_address'))) && idAt(user, 'id'))
-      paths.add(`/v1/users/${idAt(user, 'id')}`);
   // An instance without organizations responds with an error.
   const { body } = await backend(`GET /v1/organizations?limit=100&query=${MARK}`);
-  for (const organization of list(at(body, 'data')))
-    if (String(at(organization, 'name')).startsWith(MARK) && idAt(organization, 'id'))
-      paths.add(`/v1/organizations/${idAt(organization, 'id')}`);
+  const paths = [
+    ...markedPaths('/v1/users', users.body, 'email_addresses', 0, 'email_address'),
+    ...markedPaths('/v1/organizations', at(body, 'data'), 'name'),
+  ];
   for (const path of paths) {
     const reply = await backend(`DELETE ${path}`);
     if (reply.status !== 200 && reply.status !== 404)
       throw new Error(`Not removed: ${path} (${describeReply(reply)}). Remove it in the dashboard.`);
   }
-  return paths.size;
+  return paths.length;
 }
 
 /**
  * Creates two users with sessions. If the instance allows it, also creates an organization to which the second user belongs, and
- * signs this user in as a page does. Adds the paths to `created`. Throws if the instance creates no user or session.
+ * signs this user in as a page does. Throws if the instance creates no user or session.
  */
-export async function createTestData(instance: Instance, created: Set<string>) {
+export async function createTestData(instance: Instance) {
   const { backend, frontend } = instance;
   const mark = `${MARK}${randomUUID().slice(0, 8)}`;
 
@@ -147,7 +129,6 @@ export async function createTestData(instance: Instance, created: Set<string>) {
     const reply = await backend(operation, body);
     const value = field === 'id' ? idAt(reply.body, field) : at(reply.body, field);
     if (typeof value !== 'string') throw new Error(`${operation} fails: ${describeReply(reply)}`);
-    if (operation === 'POST /v1/users') created.add(`/v1/users/${value}`);
     return value;
   }
   const createUser = (name: string) =>
@@ -163,7 +144,6 @@ export async function createTestData(instance: Instance, created: Set<string>) {
   const organization = await backend('POST /v1/organizations', { name: mark, created_by: one });
   const organizationId = idAt(organization.body, 'id');
   const path = `/v1/organizations/${organizationId}`;
-  if (organizationId !== undefined) created.add(path);
   await backend(`POST ${path}/memberships`, { user_id: other, role: 'org:member' });
   const active = organizationId === undefined ? {} : { active_organization_id: organizationId };
   const otherSession = await create('POST /v1/sessions', { user_id: other, ...active });

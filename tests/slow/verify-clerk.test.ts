@@ -92,20 +92,6 @@ const DEVIATIONS: Readonly<Record<string, readonly [call: RegExp, change: Change
   'a deleted user is not listed': [/users\?limit=100&user_id/, unfiltered],
 };
 
-/** Ten of these checks, with the place that relies on each. */
-const TEN = {
-  'a session token is valid for 60 s': 'lib/clerk/verdict.ts',
-  'a list of users ignores limit=501': 'lib/clerk/backend-api.ts',
-  'a token has the active organization and the role': 'lib/clerk/sdk-formats.ts',
-  'an unknown user gets a 404': 'lib/clerk/backend-api.ts',
-  'a taken external_id gets a 422': 'lib/operator/external-ids.ts',
-  'a list of user ids has only these users': 'lib/clerk/backend-api.ts',
-  'a session token has the Frontend API as its issuer': 'lib/base/env.ts',
-  'the Backend API returns the key of a session token within 4 s': 'lib/clerk/api-session.ts',
-  'a 429 says how many seconds to wait': 'lib/base/retry.ts',
-  'a user has the fields of an event': 'lib/operator/replay.ts',
-};
-
 /** Starts a proxy in front of the emulator with these deviations. */
 async function startProxy(names: readonly string[], ...more: readonly (readonly [RegExp, Change])[]) {
   const deviations = [...names.flatMap((name) => [DEVIATIONS[name] ?? []]), ...more];
@@ -139,13 +125,15 @@ test('Against the emulator, every check of verify:clerk is ok or skipped, and no
   expect(exit).toBe(0);
 });
 
-test('verify:clerk names ten deviations with the places that rely on them, and exits with 1', async () => {
-  const { url } = await startProxy(Object.keys(TEN));
+test('verify:clerk names the deviations with the places that rely on them, and exits with 1', async () => {
+  const { url } = await startProxy(['a session token is valid for 60 s', 'an unknown user gets a 404']);
   const { exit, stdout } = await runCommand('verify-clerk', ['--json'], environmentOf(url));
   const checks: Json[] = JSON.parse(stdout).checks;
   const differing = checks.filter(({ status }) => status === 'failure');
-  const places = differing.map(({ name, remedy }) => [name, String(remedy).split(':')[0]]);
-  expect(Object.fromEntries(places)).toEqual(TEN);
+  expect(differing.map(({ name, remedy }) => [name, String(remedy).split(':')[0]])).toEqual([
+    ['a session token is valid for 60 s', 'lib/clerk/verdict.ts'],
+    ['an unknown user gets a 404', 'lib/clerk/backend-api.ts'],
+  ]);
   expect(exit).toBe(1);
 });
 
@@ -153,9 +141,8 @@ test('verify:clerk names ten deviations with the places that rely on them, and e
 async function differingAt(url: string) {
   for (const [variable, value] of Object.entries(environmentOf(url))) vi.stubEnv(variable, value);
   const { signal } = new AbortController();
-  const created = new Set<string>();
-  const checks = await checkFacts(connectInstance(signal), created, signal);
-  await removeTestData(connectInstance(signal), created);
+  const checks = await checkFacts(connectInstance(signal), signal);
+  await removeTestData(connectInstance(signal));
   return checks.filter(({ status }) => status === 'failure');
 }
 
