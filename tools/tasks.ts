@@ -20,7 +20,7 @@ async function lintDocument(): Promise<string> {
   const { openApiDocument } = await import('#lib/api/document');
   mkdirSync('.local', { recursive: true });
   writeFileSync('.local/openapi.json', JSON.stringify(openApiDocument));
-  return 'redocly lint .local/openapi.json --skip-rule operation-4xx-response';
+  return 'redocly lint .local/openapi.json --extends recommended-strict --skip-rule operation-4xx-response';
 }
 
 let built: Promise<void> | undefined;

@@ -99,7 +99,7 @@ const serviceOperation = (operation: Omit<Operation, 'tags' | 'security'>) => ({
 });
 
 const identityProviderUserId = 'user_2abcDEFghiJKLmnoPQRstuVWXyz';
-export const EXAMPLE = { userId: '01890a5d-ac96-774b-bcce-b302099a8057', identityProviderUserId };
+const EXAMPLE = { userId: '01890a5d-ac96-774b-bcce-b302099a8057', identityProviderUserId };
 const sessions = [{ bearer: [] }, { cookie: [] }];
 
 /** Responses of several operations. The document contains each of them once, and references to it. */

@@ -1,12 +1,13 @@
 import { Ajv2020 } from 'ajv/dist/2020';
 import { openApiDocument, operations } from '#lib/api/document';
+import { fieldsOf } from '#lib/core/values';
 import type { SeenResponse } from './requests';
 
 /** Statuses that any request can get from the HTTP server or Next.js. The text of the document names them. */
 const GENERAL: ReadonlySet<number> = new Set([204, 400, 404, 405, 408, 411, 413, 414, 417, 431]);
 
 /** The responses that the operations of the document list. */
-export const DOCUMENTED = operations.flatMap(({ method, path, responses }) =>
+const DOCUMENTED = operations.flatMap(({ method, path, responses }) =>
   Object.entries(responses).map(([status, { content }]) => {
     const { schema, examples = {} } = content['application/json'];
     return { method, pathname: path, status: Number(status), schema, examples };
@@ -35,11 +36,13 @@ function errorOf({ method, pathname, status, headers, text }: SeenResponse): str
   if (text === '') return method === 'HEAD' || GENERAL.has(status) ? undefined : 'no body';
   if (method === 'HEAD') return 'a body for HEAD';
   if (!isJson) return 'a body that is not JSON';
-  const errors = schemaErrors(
-    JSON.parse(text),
-    expected?.schema ?? { $ref: '#/components/schemas/ErrorBody' },
-  );
+  const body: unknown = JSON.parse(text);
+  const errors = schemaErrors(body, expected?.schema ?? { $ref: '#/components/schemas/ErrorBody' });
   if (errors !== undefined) return `the body${errors}: ${text}`;
+  // The name of an example of an error is its message. That of a 400 describes the problem, so not all are examples.
+  const { message } = fieldsOf(body);
+  if (expected && status !== 400 && message !== undefined && !Object.hasOwn(expected.examples, `${message}`))
+    return `an undocumented message: ${text}`;
   if (expected && headers.get('cache-control') !== 'no-store') return 'no cache-control: no-store';
   return /^[A-Za-z0-9_.:-]{1,64}$/.test(headers.get('x-request-id') ?? '') ? undefined : 'no x-request-id';
 }
