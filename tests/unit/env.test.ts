@@ -1,8 +1,9 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 import { databaseOptions } from '#lib/base/database-url';
-import { parseEnvironment } from '#lib/base/env';
+import { parseEnvironment, variables } from '#lib/base/env';
 import { InvalidEnvironmentError } from '#lib/base/errors';
 import { BUILD_TIME_VALUES as complete } from '../harness/build';
 import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
@@ -11,18 +12,6 @@ import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 const secretOf = (bytes: number) => `whsec_${Buffer.alloc(bytes, 7).toString('base64')}`;
 const pem = ({ publicKey }: { publicKey: KeyObject }) =>
   publicKey.export({ type: 'spki', format: 'pem' }).toString();
-
-/** Test certificate without header and footer. Its private key was discarded. */
-const CERTIFICATE = `
-MIIBhjCCASugAwIBAgIUPAr75Ed8o6GAN2lXlfvwk8ePie4wCgYIKoZIzj0EAwIw
-GDEWMBQGA1UEAwwNY2xlcmsuZXhhbXBsZTAeFw0yNjExMjIwMDE1MTZaFw0zNjEx
-MTkwMDE1MTZaMBgxFjAUBgNVBAMMDWNsZXJrLmV4YW1wbGUwWTATBgcqhkjOPQIB
-BggqhkjOPQMBBwNCAARZ5i4kd7s/ICg6pSy6Eh5OaeXE8RUQFtwaBctUL44J/QCK
-poXPhkU2jxOpraFza94DRVzfSLPlLvRB4hDjWKlmo1MwUTAdBgNVHQ4EFgQUwiec
-ptYTZSUG2LusQdXD7cQF+7gwHwYDVR0jBBgwFoAUwiecptYTZSUG2LusQdXD7cQF
-+7gwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNJADBGAiEA3mi99uetRJ20
-aHmVsdZjdGzQqD4X3PdAd+yC10t1xmQCIQDr6mI/7Yo65PK2f8dR4ySGW6A5TT3Z
-GE7OP1AZmOye3A==`;
 
 /** Returns the error message of parseEnvironment(), or an empty string if the variables are valid. */
 const problemsOf = (overrides: Record<string, string | undefined>) => {
@@ -82,122 +71,90 @@ test('A live secret key and a live publishable key are valid together', () => {
 });
 
 const LOCAL = 'must be an http:// URL with a port on this machine: only the local stack sets this variable';
-const INVALID: [name: string, problem: string, values: string[]][] = [
-  [
-    'IDP_SECRET_KEY',
-    'must be a secret key (sk_test_… or sk_live_…)',
-    ['pk_test_0123456789abcdef', 'sk_test_short', 'sk_test_0123456789☃', 'sk_test_0123456789abcdef x'],
-  ],
-  [
-    'IDP_SECRET_KEY',
-    'must belong to the same instance as IDP_PUBLISHABLE_KEY: one is a test key and the other a live key',
-    ['sk_live_0123456789abcdef'],
-  ],
-  [
-    'IDP_PUBLISHABLE_KEY',
-    'must be a publishable key (pk_test_… or pk_live_…)',
-    [
+const INVALID: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  IDP_SECRET_KEY: {
+    'must be a secret key (sk_test_… or sk_live_…)': [
+      'pk_test_0123456789abcdef',
+      'sk_test_short',
+      'sk_test_0123456789☃',
+      'sk_test_0123456789abcdef x',
+    ],
+    'must belong to the same instance as IDP_PUBLISHABLE_KEY: one is a test key and the other a live key': [
+      'sk_live_0123456789abcdef',
+    ],
+  },
+  IDP_PUBLISHABLE_KEY: {
+    'must be a publishable key (pk_test_… or pk_live_…)': [
       'pk_test_',
       `${publishableKey('clerk.example$')}!`,
       ...['no-dollar.example', 'clerk.example$ ', '/clerk.example$'].map((text) => publishableKey(text)),
       publishableKey('clerk.example$', 'xpk_test_'),
     ],
-  ],
-  [
-    'IDP_WEBHOOK_SIGNING_SECRET',
-    'must contain signing secrets (whsec_…) of 24 to 64 bytes, separated by spaces',
-    [
-      secretOf(23),
-      secretOf(65),
-      ',,,',
-      secretOf(32).slice(0, -1),
-      `!${secretOf(32)}`,
-      `${secretOf(33)}!!!!`,
+  },
+  IDP_WEBHOOK_SIGNING_SECRET: {
+    'must contain signing secrets (whsec_…) of 24 to 64 bytes, separated by spaces': [
+      ...[secretOf(23), secretOf(65), ',,,', secretOf(32).slice(0, -1)],
+      ...[`!${secretOf(32)}`, `${secretOf(33)}!!!!`],
       ...['whsec_!!!!', 'AAAAwhsec_'].map((prefix) => secretOf(33).replace('whsec_', prefix)),
     ],
-  ],
-  ['REGISTER_OWN_ID_ONLY', 'must be 1 or unset', ['0', 'true', ' 1']],
-  [
-    'IDP_AUTHORIZED_PARTIES',
-    'must contain origins (https://app.example.com), separated by spaces',
-    ['x', 'https://a.example/path', 'capacitor://localhost/path'],
-  ],
-  [
-    'IDP_AUTHORIZED_PARTIES',
-    'must be separated by spaces, not by commas',
-    ['https://a.example,https://b.example'],
-  ],
-  [
-    'IDP_AUTHORIZED_PARTIES',
-    'must list each origin, without a wildcard',
-    ['https://*.example.com', 'https://a.example *', 'chrome-extension://*'],
-  ],
-  ['IDP_AUTHORIZED_PARTIES', 'must contain origins without a slash at the end', ['https://a.example/']],
-  ['IDP_AUTHORIZED_PARTIES', 'must contain origins in lower case', ['https://App.example']],
-  ['IDP_AUTHORIZED_PARTIES', 'must contain origins without the default port', ['https://a.example:443']],
-  [
-    'PUBLIC_ORIGIN',
-    'must be an origin, such as https://app.example.com',
-    [
-      '//api.example',
-      'https://u:p@api.example',
-      'https://api.example/mcp',
-      'https://api.example/#',
-      'https://a.example https://b.example',
-      'https://a"b.example',
-      'capacitor://localhost',
+  },
+  REGISTER_OWN_ID_ONLY: { 'must be 1 or unset': ['0', 'true', ' 1'] },
+  IDP_AUTHORIZED_PARTIES: {
+    'must contain origins (https://app.example.com), separated by spaces': [
+      'x',
+      'https://a.example/path',
+      'capacitor://localhost/path',
     ],
-  ],
-  ['DATABASE_URL', 'is missing', ['  ']],
-  [
-    'DATABASE_URL',
-    'must be a postgresql:// URL',
-    ['x', 'mysql://u:p@localhost/app', 'xpostgresql://u:p@localhost/app'],
-  ],
-  ['DATABASE_URL', 'must be a postgresql:// URL with a host', ['postgresql:///app', 'postgres://']],
-  [
-    'DATABASE_URL',
-    'must not name a schema, because the tables of the service are in the schema public',
-    ['postgresql://u:p@host/app?schema=app'],
-  ],
-  [
-    'DATABASE_URL',
-    'must name a file that exists in its parameter sslrootcert',
-    ['postgresql://host/db?sslmode=verify-full&sslrootcert=missing.pem'],
-  ],
-  [
-    'DATABASE_URL',
-    'must name a file that exists in its parameter sslkey',
-    ['postgresql://h/db?sslkey=system'],
-  ],
-  [
-    'DATABASE_URL',
-    'must not have the parameter sslcert with sslrootcert=system',
-    ['postgresql://h/db?sslrootcert=system&sslcert=package.json'],
-  ],
-  [
-    'KV_REST_API_URL',
-    'must be an https:// or http:// URL',
-    ['x', 'redis://localhost', 'xhttps://store.example'],
-  ],
-  [
-    'KV_REST_API_TOKEN',
-    'must contain only printable ASCII characters without spaces',
-    ['a b', 'token\u00e9'],
-  ],
-  [
-    'USER_ID_CACHE_TTL_SECONDS',
-    'must be a whole number of seconds from 1 to 999999',
-    ['1000000', '60s', '0', '1.5'],
-  ],
-  ['FORGOTTEN_USERS_DAYS', 'must be a whole number of days from 0 to 999', ['-1', '1000']],
-  ['CLERK_API_URL', LOCAL, ['x', 'https://127.0.0.1:4000']],
-  ['CLERK_FAPI_URL', LOCAL, ['http://127.0.0.1', 'http://127.0.0.1.example:4000', 'http://x.localhost:4000']],
-  ['IDP_CONSOLE_URL', LOCAL, ['http://example.com:3900']],
-];
+    'must be separated by spaces, not by commas': ['https://a.example,https://b.example'],
+    'must list each origin, without a wildcard': ['https://*.example.com', 'chrome-extension://*'],
+    'must contain origins without a slash at the end': ['https://a.example/'],
+    'must contain origins in lower case': ['https://App.example'],
+    'must contain origins without the default port': ['https://a.example:443'],
+  },
+  PUBLIC_ORIGIN: {
+    'must be an origin, such as https://app.example.com': [
+      ...['//api.example', 'https://u:p@api.example', 'https://api.example/mcp', 'https://api.example/#'],
+      ...['https://a.example https://b.example', 'https://a"b.example', 'capacitor://localhost'],
+    ],
+  },
+  DATABASE_URL: {
+    'is missing': ['  '],
+    'must be a postgresql:// URL': ['x', 'mysql://u:p@localhost/app', 'xpostgresql://u:p@localhost/app'],
+    'must be a postgresql:// URL with a host': ['postgresql:///app', 'postgres://'],
+    'must not name a schema, because the tables of the service are in the schema public': [
+      'postgresql://u:p@host/app?schema=app',
+    ],
+    'must name a file that exists in its parameter sslrootcert': [
+      'postgresql://h/db?sslrootcert=missing.pem',
+    ],
+    'must name a file that exists in its parameter sslkey': ['postgresql://h/db?sslkey=system'],
+    'must not have the parameter sslcert with sslrootcert=system': [
+      'postgresql://h/db?sslrootcert=system&sslcert=package.json',
+    ],
+  },
+  KV_REST_API_URL: {
+    'must be an https:// or http:// URL': ['x', 'redis://localhost', 'xhttps://store.example'],
+  },
+  KV_REST_API_TOKEN: {
+    'must contain only printable ASCII characters without spaces': ['a b', 'token\u00e9'],
+  },
+  USER_ID_CACHE_TTL_SECONDS: {
+    'must be a whole number of seconds from 1 to 999999': ['1000000', '60s', '0', '1.5'],
+  },
+  FORGOTTEN_USERS_DAYS: { 'must be a whole number of days from 0 to 999': ['-1', '1000'] },
+  CLERK_API_URL: { [LOCAL]: ['x', 'https://127.0.0.1:4000'] },
+  CLERK_FAPI_URL: {
+    [LOCAL]: ['http://127.0.0.1', 'http://127.0.0.1.example:4000', 'http://x.localhost:4000'],
+  },
+  IDP_CONSOLE_URL: { [LOCAL]: ['http://example.com:3900'] },
+};
 test.each(
-  INVALID.flatMap(([name, problem, values]) => values.map((value) => [name, value, problem] as const)),
-)('For %s=%j, the error states only what is wrong with the value', (name, value, problem) => {
+  Object.entries(INVALID).flatMap(([name, problems]) =>
+    Object.entries(problems).flatMap(([problem, values]) =>
+      values.map((value) => ({ name, value, problem })),
+    ),
+  ),
+)('For $name=$value, the error states only what is wrong with the value', ({ name, value, problem }) => {
   expect(problemsOf({ [name]: value })).toBe(`Invalid environment variables:\n  - ${name} ${problem}`);
 });
 
@@ -216,6 +173,7 @@ const privateKey = createPrivateKey(SIGNING_KEY_PEM);
 const publicKey = createPublicKey(privateKey);
 const key = pem({ publicKey });
 const body = key.replaceAll(/-----.+-----|\n/g, '');
+const certificate = tls.rootCertificates[0]?.replaceAll(/-----.+-----/g, '') ?? '';
 const privateDer = (type: 'pkcs8' | 'pkcs1') => privateKey.export({ type, format: 'der' }).toString('base64');
 
 test.each([
@@ -239,7 +197,7 @@ test.each([
   ['an encrypted private key', PRIVATE, privateKey.export(ENCRYPTED).toString()],
   ['a private key without its header and footer', PRIVATE, privateDer('pkcs8')],
   ['an RSA private key without its header and footer', PRIVATE, privateDer('pkcs1')],
-  ['a certificate without its header and footer', 'is a certificate', CERTIFICATE],
+  ['a certificate without its header and footer', 'is a certificate', certificate],
   // A signing request gets the same message as a certificate.
   ['a certificate signing request', 'is a certificate', '-----BEGIN CERTIFICATE REQUEST-----'],
   ['an RSA key of 1,024 bits', NOT_RSA_2048, pem(generateKeyPairSync('rsa', { modulusLength: 1024 }))],
@@ -279,4 +237,25 @@ test('With sslrootcert=system, the certificates of the system verify the server,
   }
   const file = 'postgresql://u@h/db?sslmode=verify-full&sslrootcert=system.pem';
   expect(databaseOptions(file)).toEqual({ connectionString: file });
+});
+
+/** Returns the rows of tables and lists in a section of a page. */
+const rowsOf = (page: string, heading: string) => {
+  const sections = readFileSync(page, 'utf8').split(/^##+ /m);
+  return sections.find((text) => text.startsWith(heading))?.match(/^(?:\||- ).*/gm) ?? [];
+};
+
+test('README.md, .env.example and the contract describe each variable of the service once', () => {
+  const names = Object.keys(variables.shape);
+  const example = readFileSync('.env.example', 'utf8').match(/^[A-Z_]+(?==)/gm);
+  expect(example?.toSorted()).toEqual(names.toSorted());
+  const readme = rowsOf('README.md', 'Configuration');
+  const formats = rowsOf('docs/contract.md', '8.2 Environment');
+  const count = (lines: string[], name: string) =>
+    lines.filter((line) => line.includes(`\`${name}\``)).length;
+  const isLocal = (name: string) =>
+    formats.some((line) => line.includes(name) && line.includes('local stack'));
+  expect(names.filter((name) => count(readme, name) !== (isLocal(name) ? 0 : 1))).toEqual([]);
+  const withoutFormat = names.filter((name) => count(formats, name) !== 1);
+  expect(withoutFormat).toEqual(['IDP_WEBHOOK_SIGNING_SECRET', 'KV_REST_API_URL', 'KV_REST_API_TOKEN']);
 });
