@@ -9,33 +9,20 @@ const Attributes = z
   .transform((list) => Object.fromEntries(list.map(({ key, value }) => [key, Object.values(value)[0]])));
 
 /** The value of a histogram point is the number of its measurements. */
-const Points = z
+const Point = z
   .object({
-    dataPoints: z.array(
-      z
-        .object({
-          attributes: Attributes,
-          asInt: z.coerce.number().optional(),
-          asDouble: z.number().optional(),
-          count: z.coerce.number().optional(),
-        })
-        .transform(({ attributes, asInt, asDouble, count }) => ({
-          attributes,
-          value: asInt ?? asDouble ?? count ?? Number.NaN,
-        })),
-    ),
+    attributes: Attributes,
+    asInt: z.coerce.number().optional(),
+    asDouble: z.number().optional(),
+    count: z.coerce.number().optional(),
   })
-  .transform(({ dataPoints }) => dataPoints);
+  .transform(({ attributes, asInt, asDouble, count }) => ({ attributes, value: asInt ?? asDouble ?? count }));
+const Points = z.object({ dataPoints: z.array(Point) }).optional();
 const Metric = z
-  .object({
-    name: z.string(),
-    sum: z.unknown().optional(),
-    gauge: z.unknown().optional(),
-    histogram: z.unknown().optional(),
-  })
+  .object({ name: z.string(), sum: Points, gauge: Points, histogram: Points })
   .transform(({ name, sum, gauge, histogram }) => ({
     name,
-    points: Points.parse(sum ?? gauge ?? histogram),
+    points: (sum ?? gauge ?? histogram)?.dataPoints ?? [],
   }));
 const Span = z.object({
   traceId: z.string(),
@@ -56,25 +43,10 @@ const Batch = z.object({
 });
 
 /** An OTLP/HTTP collector that stores the JSON bodies that it receives. */
-export interface OtlpReceiver {
-  readonly url: string;
-  /** Environment variables of a service that sends its telemetry to this receiver at short intervals. */
-  readonly environment: Readonly<Record<string, string>>;
-  /** Returns the bodies of all requests, one per line. */
-  received(): string;
-  /** Path, content type and authorization of each request. */
-  readonly calls: readonly string[];
-  resources(): Record<string, unknown>[];
-  /** Returns the latest export of each metric, sorted by name. */
-  metrics(): z.infer<typeof Metric>[];
-  spans(): z.infer<typeof Span>[];
-  /** Sets the behaviour for all further requests: `respond` sends a 200, `fail` a 400, and `hang` no response. */
-  treat(treatment: 'respond' | 'hang' | 'fail'): void;
-  stop(): Promise<void>;
-}
+export type OtlpReceiver = Awaited<ReturnType<typeof startOtlpReceiver>>;
 
 /** Starts a receiver on a free port. */
-export async function startOtlpReceiver(): Promise<OtlpReceiver> {
+export async function startOtlpReceiver() {
   const bodies: string[] = [];
   const calls: string[] = [];
   let treatment: 'respond' | 'hang' | 'fail' = 'respond';
@@ -90,17 +62,21 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const url = `http://127.0.0.1:${port}`;
   return {
     url,
+    /** Environment variables of a service that sends its telemetry to this receiver at short intervals. */
     environment: {
       OTEL_EXPORTER_OTLP_ENDPOINT: url,
       OTEL_BSP_SCHEDULE_DELAY: '100',
       OTEL_METRIC_EXPORT_INTERVAL: '1000',
     },
+    /** Returns the bodies of all requests, one per line. */
     received: () => bodies.join('\n'),
+    /** Path, content type and authorization of each request. */
     calls,
     resources: () =>
       batches().flatMap(({ resourceMetrics, resourceSpans }) =>
         [...resourceMetrics, ...resourceSpans].map(({ resource }) => resource.attributes),
       ),
+    /** Returns the latest export of each metric, sorted by name. */
     metrics() {
       const all = batches().flatMap(({ resourceMetrics }) =>
         resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics)),
@@ -112,7 +88,8 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
       batches().flatMap(({ resourceSpans }) =>
         resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans)),
       ),
-    treat(next) {
+    /** Sets the behaviour for all further requests: `respond` sends a 200, `fail` a 400, and `hang` no response. */
+    treat(next: typeof treatment) {
       treatment = next;
     },
     stop: () => close(server),
