@@ -129,14 +129,8 @@ const settingsStatement = (lock: number) => `
            'search_path ' || current_setting('search_path'), 'time zone ' || current_setting('TimeZone')) AS settings`;
 const MAX_CLOCK_DIFFERENCE_MS = 5_000;
 
-const productOf = (url: string): string => {
-  const { hostname } = new URL(url);
-  if (hostname.endsWith('.neon.tech')) return 'Neon';
-  return /\.supabase\.com?$/.test(hostname) ? 'Supabase' : 'PostgreSQL';
-};
-
 /** Checks the clock of the database, and that a lock of one connection excludes another, also through a pooler. */
-async function checkSettings(databaseUrl: string): Promise<string> {
+async function checkSettings(): Promise<string> {
   const statement = settingsStatement(randomInt(2 ** 40));
   const read = async (rows: (statement: string) => Promise<unknown[]>) =>
     fieldsOf((await rows(statement))[0]);
@@ -152,7 +146,7 @@ async function checkSettings(databaseUrl: string): Promise<string> {
   if (difference > MAX_CLOCK_DIFFERENCE_MS)
     warn('the clocks of the database and of this machine differ by more than 5 s', 'Set both clocks by NTP');
   const isPooled = first['pid'] === other['pid'] || first['pid'] !== holder['pid'];
-  return `${productOf(databaseUrl)} ${first['settings']}, ${isPooled ? 'a' : 'no'} transaction pooler`;
+  return `PostgreSQL ${first['settings']}, ${isPooled ? 'a' : 'no'} transaction pooler`;
 }
 
 async function connect(): Promise<string> {
