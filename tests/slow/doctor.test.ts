@@ -1,6 +1,6 @@
 import { generateSigningKeyPem } from 'clerk-emulator';
 import { afterAll, afterEach, expect, test, vi } from 'vitest';
-import { z } from 'zod';
+import type { CheckResult } from '#lib/base/check';
 import { variables } from '#lib/base/env';
 import { CommandError, memoryEngine } from '../../dev/kv/memory';
 import { startKvServer } from '../../dev/kv/server';
@@ -20,15 +20,6 @@ import { stopAfterAll } from '../vitest/stop-after-all';
 
 type Variables = Readonly<Record<string, string>>;
 type Problem = readonly ['failure' | 'warning', name: string, message: string];
-
-const Checks = z.array(
-  z.strictObject({
-    name: z.string(),
-    status: z.enum(['ok', 'warning', 'failure', 'skipped']),
-    message: z.string().min(1),
-    remedy: z.string().min(1).optional(),
-  }),
-);
 
 const OTHER_SECRET = `whsec_${Buffer.from('the signing secret of another endpoint').toString('base64')}`;
 
@@ -118,7 +109,7 @@ const secretsOf = (environment: Variables): string[] =>
   ].filter(Boolean);
 
 /** Returns the checks that are neither `ok` nor skipped. Exactly these checks have a remedy, which is one line. */
-function problemsIn(checks: z.infer<typeof Checks>) {
+function problemsIn(checks: readonly CheckResult[]) {
   const problems = checks.filter(({ status }) => status === 'warning' || status === 'failure');
   expect(checks.filter(({ remedy }) => remedy !== undefined)).toEqual(problems);
   expect(problems.filter(({ remedy = '' }) => remedy.includes('\n'))).toEqual([]);
@@ -130,7 +121,7 @@ async function runDoctor(changes: Variables, ...args: string[]) {
   const environment = { ...valid, ...changes };
   const { exit, stdout, stderr } = await runCommand('doctor', ['--json', ...args], environment);
   for (const secret of secretsOf(environment)) expect(stdout + stderr).not.toContain(secret);
-  const { checks, status } = z.object({ status: z.string(), checks: Checks }).parse(JSON.parse(stdout));
+  const { checks, status }: { checks: CheckResult[]; status: string } = JSON.parse(stdout);
   return { exit, stderr, status, checks };
 }
 
@@ -146,7 +137,7 @@ async function runChecksHere(changes: Variables, origin?: string, handlesEvents 
   ]);
   log.level = 'silent';
   try {
-    const checks = Checks.parse(await runChecks(origin, handlesEvents));
+    const checks = await runChecks(origin, handlesEvents);
     for (const secret of secretsOf(environment)) expect(JSON.stringify(checks)).not.toContain(secret);
     return problemsIn(checks);
   } finally {
@@ -323,7 +314,7 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
     [
       ['warning', 'service ready', 'ready, but the cache of the service does not respond'],
       ['failure', 'service guard', 'a request with no session gets a 200 instead of a 401'],
-      ['failure', 'service forgery', 'a request with forged session headers gets a 200 instead of a 401'],
+      ['failure', 'service forgery', 'a forged event gets a 200 instead of a 400'],
       ['failure', 'service headers', 'a request with an invalid token gets a 200 instead of a 401'],
     ],
     agreeing.url,
