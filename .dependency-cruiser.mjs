@@ -11,11 +11,11 @@ const only = (name, packages, importers) => ({
 
 /** The layers of lib, from the top down. A module imports only from its own layer and from lower layers. */
 const layers = [
-  ['[^/]+\\.ts$', 'ids/', 'operator/', 'doctor/', 'authentication/'],
+  ['(?!provider-port)[^/]+\\.ts$', 'ids/', 'operator/', 'doctor/', 'authentication/'],
   ['clerk/', 'tables/'],
   ['storage/', 'http/'],
   ['next/', 'telemetry/'],
-  ['api/', 'base/'],
+  ['api/', 'base/', 'provider-port'],
   ['core/'],
 ];
 const pathOf = (folders) => `^lib/(${folders.join('|')})`;

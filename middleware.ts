@@ -4,6 +4,7 @@ import { type NextMiddleware, type NextRequest, NextResponse } from 'next/server
 import { environment } from '#lib/base/env';
 import { authenticator, passVerdict } from '#lib/clerk/api-session';
 import { pageResponse } from '#lib/clerk/page-session';
+import { clerkEnvironment } from '#lib/clerk/variables';
 import { verdictOf } from '#lib/clerk/verdict';
 import { isApi, rejectedStatus } from '#lib/http/address';
 import { nextForDocument } from '#lib/http/content-security-policy';
@@ -17,10 +18,10 @@ import { providers } from '#providers';
 const askProviders = createAskProviders(providers);
 
 /** Returns true if the service proxies the provider's Frontend API. Only the local stack (`npm run dev`) does so. */
-const isProxy = () => environment().CLERK_FAPI_URL !== undefined;
+const isProxy = () => clerkEnvironment().CLERK_FAPI_URL !== undefined;
 
 function options() {
-  const { IDP_PUBLISHABLE_KEY, IDP_JWT_KEY } = environment();
+  const { IDP_PUBLISHABLE_KEY, IDP_JWT_KEY } = clerkEnvironment();
   // Next.js can inline NEXT_PUBLIC_CLERK_PUBLISHABLE_KEY at build time, so the key is an option.
   const keys = { publishableKey: IDP_PUBLISHABLE_KEY.key, telemetry: { disabled: true } };
   return IDP_JWT_KEY ? { ...keys, jwtKey: IDP_JWT_KEY } : keys;
@@ -41,7 +42,7 @@ const authenticate = authenticator(
 /** Verifies the session of a page, which accepts a token without an origin, but not a token for a foreign origin. */
 const pages = clerkMiddleware(
   async (auth, request) => {
-    const { IDP_AUTHORIZED_PARTIES: parties, IDP_PUBLISHABLE_KEY } = environment();
+    const { IDP_AUTHORIZED_PARTIES: parties } = environment();
     // The page may accept a pending session, so its origin is checked too.
     const { sessionClaims } = await auth({ treatPendingAsSignedOut: false });
     if (parties && sessionClaims?.azp !== undefined && !parties.includes(sessionClaims.azp))
@@ -49,7 +50,7 @@ const pages = clerkMiddleware(
     const headers = new Headers(request.headers);
     headers.set(VERDICT, signVerdict(verdictOf(await auth())));
     return nextForDocument(headers, {
-      frontendApi: IDP_PUBLISHABLE_KEY.frontendApi,
+      frontendApi: clerkEnvironment().IDP_PUBLISHABLE_KEY.frontendApi,
       sameOrigin: isProxy(),
       development: process.env.NODE_ENV === 'development',
     });

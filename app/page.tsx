@@ -2,21 +2,22 @@ import { headers } from 'next/headers';
 import Link from 'next/link';
 import { operations } from '#lib/api/document';
 import { readVerdict } from '#lib/http/signed-verdict';
+import { mainProvider } from '#lib/main-provider';
 import styles from './home.module.css';
 
 /** The links load a document, so that the identity provider can renew an expired session. */
 const Actions = ({ isSignedIn }: { isSignedIn: boolean }) => (
   <div className="actions">
     {isSignedIn ? (
-      <a className="button primary" href="/account">
+      <a className="button primary" href={mainProvider.paths.account}>
         Open your account
       </a>
     ) : (
       <>
-        <a className="button primary" href="/sign-up">
+        <a className="button primary" href={mainProvider.paths.signUp}>
           Create an account
         </a>
-        <a className="button" href="/sign-in">
+        <a className="button" href={mainProvider.paths.signIn}>
           Sign in
         </a>
       </>

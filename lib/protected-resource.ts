@@ -1,6 +1,5 @@
 import type { NextRequest } from 'next/server';
 import { environment } from './base/env';
-import { issuer } from './clerk/access-token';
 import { HttpError } from './core/error';
 import type { GuardedHandler } from './core/guard';
 import type { AuthenticatedContext } from './core/link';
@@ -10,6 +9,7 @@ import { bearerToken, passesCsrfCheck } from './http/credential';
 import { addLogFields } from './http/request-log';
 import { json, type RouteContext, type RouteHandler, route } from './http/route';
 import { link } from './link';
+import { mainProvider } from './main-provider';
 
 /** The authenticated user of a request, and who acts for the user: an OAuth client, a person or an agent. */
 export interface ResourceContext extends AuthenticatedContext {
@@ -138,7 +138,7 @@ export function protectedResource(
           if (resource === undefined) throw new HttpError(404, 'Not found');
           return json({
             resource,
-            authorization_servers: [issuer()],
+            authorization_servers: mainProvider.issuer && [mainProvider.issuer()],
             scopes_supported: scopes,
             bearer_methods_supported: ['header'],
           });

@@ -1,7 +1,7 @@
 import { headers } from 'next/headers';
 import Link from 'next/link';
-import { mailsOnConsole } from '#lib/clerk/browser-settings';
 import { readVerdict } from '#lib/http/signed-verdict';
+import { mainProvider } from '#lib/main-provider';
 import { Mark } from './mark';
 import styles from './ui.module.css';
 
@@ -9,15 +9,15 @@ import styles from './ui.module.css';
 const AccountMenu = ({ isSignedIn }: { isSignedIn: boolean }) => (
   <nav aria-label="Account" className={styles['menu']}>
     {isSignedIn ? (
-      <a className={styles['menuLink']} href="/account">
+      <a className={styles['menuLink']} href={mainProvider.paths.account}>
         Account
       </a>
     ) : (
       <>
-        <a className={styles['menuLink']} href="/sign-in">
+        <a className={styles['menuLink']} href={mainProvider.paths.signIn}>
           Sign in
         </a>
-        <a className={`button ${styles['small']}`} href="/sign-up">
+        <a className={`button ${styles['small']}`} href={mainProvider.paths.signUp}>
           Sign up
         </a>
       </>
@@ -31,7 +31,7 @@ const AccountMenu = ({ isSignedIn }: { isSignedIn: boolean }) => (
  */
 export async function SiteHeader() {
   const { user, isUnchecked } = readVerdict(await headers());
-  const consoleAddress = mailsOnConsole();
+  const consoleAddress = mainProvider.consoleAddress?.();
   return (
     <header>
       <div className={`shell ${styles['bar']}`}>

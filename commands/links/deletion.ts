@@ -4,19 +4,19 @@ import { InternalUserId } from '#lib/api/schemas';
 import { parseEnvironmentSubset, variables } from '#lib/base/env';
 import { safeMessage, UsageError } from '#lib/base/errors';
 import { retry } from '#lib/base/retry';
-import { setExternalId } from '#lib/clerk/backend-api';
 import type { Kind } from '#lib/core/ports';
 import { readCachedId } from '#lib/ids/cache';
 import { forgottenUntil } from '#lib/ids/store';
+import { mainProvider } from '#lib/main-provider';
 import { type ForgetResult, forget, remember } from '#lib/operator/forget';
 import { type ForgetDueStep, forgetDue } from '#lib/operator/forget-due';
 import { type Change, newRun, recordRun } from '#lib/operator/history';
-import { holdersOf } from '#lib/operator/paginate';
+import { directory, holdersOf } from '#lib/operator/paginate';
 import { deletionDueAt, unfinishedIds } from '#lib/operator/pending-deletions';
 import { waitForLongQueries } from '#lib/storage/database';
 import { providers } from '#providers';
 import { type ExitCode, print, shown } from '../command';
-import { ASKED, findAtProvider, linkOf, NOUNS, RETRY, VARIABLES } from './one-link';
+import { ASKED, findAtProvider, linkOf, NOUNS, parseVariables, RETRY, VARIABLES } from './one-link';
 
 const FORGET_VARIABLES = z.extend(VARIABLES, z.pick(variables, { FORGOTTEN_USERS_DAYS: true }).shape);
 
@@ -56,7 +56,9 @@ async function hasEntry(kind: Kind, id: string): Promise<boolean> {
 
 /** Removes the internal id that `publish` has set as the `external_id`. Returns false if Clerk does not do so. */
 async function removeExternalId(id: string): Promise<boolean> {
-  const failure = await retry(RETRY, () => setExternalId(id, null)).catch(safeMessage);
+  const failure = await retry(RETRY, async () => (await directory()).setExternalId(id, null)).catch(
+    safeMessage,
+  );
   const isRemoved = failure === undefined || failure === 404;
   print(
     isRemoved
@@ -73,7 +75,7 @@ export async function forgetOne(
   { yes, ...change }: Change & { readonly yes?: boolean },
 ): Promise<ExitCode> {
   waitForLongQueries();
-  const { FORGOTTEN_USERS_DAYS } = parseEnvironmentSubset(FORGET_VARIABLES);
+  const { FORGOTTEN_USERS_DAYS } = parseVariables(FORGET_VARIABLES);
   const noun = NOUNS[kind];
   const link = await linkOf(kind, id);
   if (link === undefined && InternalUserId.safeParse(id).success)
@@ -87,7 +89,7 @@ export async function forgetOne(
   print(`internal id    ${link?.internalId ?? 'none: not linked'}`);
   print(`provider's id  ${shown(providerId)}`);
   const holder = (await holdersOf(kind, [providerId], providers, RETRY)).get(providerId);
-  const atClerk = holder === 'Clerk' ? await findAtProvider(kind, providerId) : undefined;
+  const listed = holder === mainProvider.name ? await findAtProvider(kind, providerId) : undefined;
   print(
     holder
       ? `${holder} still has this ${noun}. Delete it there first, unless you want a new internal id for it (docs/users.md).`
@@ -100,7 +102,7 @@ export async function forgetOne(
   }
   const result = await forget(kind, providerId, FORGOTTEN_USERS_DAYS, change);
   print(forgetMessages(noun)[result]);
-  const isPublished = link !== undefined && atClerk?.externalId === link.internalId;
+  const isPublished = link !== undefined && listed?.externalId === link.internalId;
   if (isPublished && !(await removeExternalId(providerId))) return 1;
   return result === 'forgotten' ? 0 : 1;
 }
@@ -128,7 +130,7 @@ const DUE_OUTCOMES: Readonly<
  */
 export async function forgetAllDue(kind: Kind, options: Change): Promise<ExitCode> {
   waitForLongQueries();
-  const { FORGOTTEN_USERS_DAYS } = parseEnvironmentSubset(FORGET_VARIABLES);
+  const { FORGOTTEN_USERS_DAYS } = parseVariables(FORGET_VARIABLES);
   const change = { ...options, run: newRun() };
   const figures = { forgotten: 0, kept: 0, pending: 0 };
   const steps = forgetDue(kind, FORGOTTEN_USERS_DAYS, change, { seconds: 30 }, undefined, providers);

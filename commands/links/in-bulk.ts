@@ -4,6 +4,7 @@ import { parseEnvironmentSubset, variables } from '#lib/base/env';
 import { safeMessage, UsageError } from '#lib/base/errors';
 import { type RetryOptions, retry } from '#lib/base/retry';
 import type { Kind } from '#lib/core/ports';
+import { mainProvider } from '#lib/main-provider';
 import { backfill } from '#lib/operator/backfill';
 import { adopt, publish } from '#lib/operator/external-ids';
 import { type Change, newRun, recordRun } from '#lib/operator/history';
@@ -14,11 +15,9 @@ import { providers } from '#providers';
 import { type ExitCode, print, shown } from '../command';
 import { type Progress, showProgress } from '../progress';
 import { readMapFile } from './map-file';
-import { ASKED, NOUNS, RETRY } from './one-link';
+import { ASKED, NOUNS, parseVariables, RETRY } from './one-link';
 
-const VARIABLES = z.pick(variables, { IDP_SECRET_KEY: true, DATABASE_URL: true, CLERK_API_URL: true });
-
-const MAP_VARIABLES = z.pick(variables, { DATABASE_URL: true });
+const VARIABLES = z.pick(variables, { DATABASE_URL: true });
 
 interface Options {
   readonly dryRun?: boolean;
@@ -130,7 +129,7 @@ export async function backfillUsers(
 ): Promise<ExitCode> {
   const replay = options.replay ? events['user.updated'] : undefined;
   if (options.replay && !replay) throw new UsageError('events/index.ts has no handler of user.updated.');
-  parseEnvironmentSubset(VARIABLES);
+  parseVariables(VARIABLES);
   return runInBulk(
     'user',
     options,
@@ -145,7 +144,7 @@ const adopted = ({ dryRun }: Options) => (dryRun ? 'to adopt' : 'adopted');
 
 /** `npm run users -- adopt` */
 export function adoptUsers(options: Options & Change): Promise<ExitCode> {
-  parseEnvironmentSubset(VARIABLES);
+  parseVariables(VARIABLES);
   const adoptAll = (change: Change, retryOptions: RetryOptions) =>
     adopt('user', providerUsers(retryOptions), change, retryOptions, options.dryRun);
   return changeInBulk('user', 'adopt', options, adoptAll, [
@@ -161,7 +160,7 @@ const PAGE = 500;
 
 /** `npm run tenants -- adopt` */
 export async function adoptTenants(options: Options & Change & { readonly map: string }): Promise<ExitCode> {
-  parseEnvironmentSubset(MAP_VARIABLES);
+  parseEnvironmentSubset(VARIABLES);
   const { lines, collisions } = await readMapFile(options.map, ['organization', 'id']);
   const entries = lines.map(({ oldId: id, newId: externalId }) => ({ id, externalId }));
   const pages = Array.from({ length: Math.ceil(entries.length / PAGE) }, (_, page) =>
@@ -180,7 +179,7 @@ export async function adoptTenants(options: Options & Change & { readonly map: s
 
 /** `npm run users -- publish` */
 export function publishUsers(options: Options & Change): Promise<ExitCode> {
-  parseEnvironmentSubset(VARIABLES);
+  parseVariables(VARIABLES);
   const publishAll = (change: Change, retryOptions: RetryOptions) =>
     publish(change, retryOptions, options.dryRun);
   return changeInBulk('user', 'publish', options, publishAll, [
@@ -198,7 +197,7 @@ export async function checkLinks(
   kind: Kind,
   { ids, retrySeconds }: Options & { readonly ids?: boolean },
 ): Promise<ExitCode> {
-  parseEnvironmentSubset(VARIABLES);
+  parseVariables(VARIABLES);
   const progress = showProgress(`${NOUNS[kind]}s`, retrySeconds);
   const results = reconcile(kind, progress.retryOptions, providers);
   const gone = `not at ${ASKED}`;
@@ -209,9 +208,10 @@ export async function checkLinks(
       print(outcome === 'not linked' ? `${outcome}: ${shown(id)}` : `${gone}: ${shown(id)} (${reason})`);
   });
   const atProvider = count('linked', 'forgotten', 'not linked');
-  print(
-    `${atProvider} ${NOUNS[kind]}s at Clerk, ${count('not linked')} of them not linked, ${count('forgotten')} forgotten`,
-  );
+  if (mainProvider.directory)
+    print(
+      `${atProvider} ${NOUNS[kind]}s at ${mainProvider.name}, ${count('not linked')} of them not linked, ${count('forgotten')} forgotten`,
+    );
   print(`${count() - atProvider} rows, ${count('not at the provider')} of them ${gone}`);
   if (!isComplete) process.stderr.write('Run the same command again\n');
   return isComplete && differences === 0 ? 0 : 1;

@@ -2,11 +2,12 @@ import * as z from 'zod/mini';
 import { parseEnvironmentSubset, variables } from '#lib/base/env';
 import { TransientError } from '#lib/base/errors';
 import { retry } from '#lib/base/retry';
-import { listById } from '#lib/clerk/backend-api';
 import type { Kind } from '#lib/core/ports';
 import { readCachedId } from '#lib/ids/cache';
 import { forgottenUntil } from '#lib/ids/store';
+import { mainProvider } from '#lib/main-provider';
 import { exportUser } from '#lib/operator/export';
+import { directory } from '#lib/operator/paginate';
 import { deletionDueAt } from '#lib/operator/pending-deletions';
 import { allIdsOf, findRows, type LinkRow } from '#lib/operator/rows';
 import { exportOwnTables } from '#lib/tables/export-user';
@@ -17,15 +18,20 @@ import { type ExitCode, print, shown } from '../command';
 export const NOUNS = { user: 'user', tenant: 'organization' } as const;
 
 export const VARIABLES = z.pick(variables, {
-  IDP_SECRET_KEY: true,
   DATABASE_URL: true,
   KV_REST_API_URL: true,
   KV_REST_API_TOKEN: true,
-  CLERK_API_URL: true,
 });
 
+/** Parses the variables of a command that also queries the main provider. */
+export const parseVariables = <T>(schema: z.ZodMiniType<T>): T =>
+  parseEnvironmentSubset(z.intersection(mainProvider.directory?.variables ?? z.object({}), schema));
+
 /** The providers that can tell which users they have. */
-export const ASKED = ['Clerk', ...providers.flatMap(({ name, has }) => (has ? [name] : []))].join(' or ');
+export const ASKED = [
+  ...(mainProvider.directory ? [mainProvider.name] : []),
+  ...providers.flatMap(({ name, has }) => (has ? [name] : [])),
+].join(' or ');
 
 /** Limit for the retries of a call. The first cache call may exceed its timeout, because it also opens the connection. */
 export const RETRY = { seconds: 5 };
@@ -42,8 +48,11 @@ export async function linkOf(kind: Kind, eitherId: string): Promise<LinkRow | un
   return link;
 }
 
-export const findAtProvider = async (kind: Kind, providerId: string) =>
-  (await retry(RETRY, () => listById(kind, [providerId])))[0];
+/** Returns the user or organization of the main provider with this id. */
+export async function findAtProvider(kind: Kind, providerId: string) {
+  const [found] = await retry(RETRY, async () => (await directory()).listById(kind, [providerId]));
+  return found;
+}
 
 /** Returns the creation time of a link. The first 48 bits of a UUID v7 contain it, in milliseconds since 1970. */
 function createdAt(internalId: string): string {
@@ -70,14 +79,19 @@ async function describeCache(
   return `CONTAINS ${internalId === undefined ? `AN ID, BUT THE ${noun} IS NOT LINKED` : 'ANOTHER ID'}: ${cached.id}`;
 }
 
+async function describeEntry(kind: Kind, providerId: string): Promise<string> {
+  const entry = await findAtProvider(kind, providerId);
+  if (entry === undefined) return `has no such ${NOUNS[kind]}`;
+  return `has this ${NOUNS[kind]}, created at ${new Date(entry.createdAt).toISOString()}`;
+}
+
 /** `npm run users -- show`, `npm run tenants -- show` */
 export async function showOne(kind: Kind, id: string): Promise<ExitCode> {
-  parseEnvironmentSubset(VARIABLES);
+  parseVariables(VARIABLES);
   const link = await linkOf(kind, id);
   const providerId = link?.providerId ?? id;
   const until = (await forgottenUntil(kind, [providerId])).get(providerId);
   const dueAt = await deletionDueAt(kind, link ? allIdsOf(link) : [id]);
-  const atProvider = await findAtProvider(kind, providerId);
   const lines = [
     ['internal id', link?.internalId ?? 'none: not linked'],
     ...(link ? [['linked', createdAt(link.internalId)]] : []),
@@ -91,12 +105,7 @@ export async function showOne(kind: Kind, id: string): Promise<ExitCode> {
       : [['forgotten', `until ${new Date(until).toISOString()}`]]),
     ...(dueAt === null ? [] : [['deletion', `due at ${dueAt.toISOString()}`]]),
     ['cache', await describeCache(kind, providerId, link?.internalId)],
-    [
-      'Clerk',
-      atProvider
-        ? `has this ${NOUNS[kind]}, created at ${new Date(atProvider.createdAt).toISOString()}`
-        : `has no such ${NOUNS[kind]}`,
-    ],
+    ...(mainProvider.directory ? [[mainProvider.name, await describeEntry(kind, providerId)]] : []),
   ];
   for (const [name = '', value] of lines) print(`${name.padEnd(15)}${value}`);
   return link ? 0 : 1;

@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import type { Kind } from '#lib/core/ports';
 import { isIdentityProviderUserId } from '#lib/core/values';
 import { KINDS } from '#lib/ids/store';
+import { mainProvider } from '#lib/main-provider';
 import { createProgram, type ExitCode } from '../command';
 import { withChange } from './change';
 import { forgetAllDue, forgetOne, rememberOne } from './deletion';
@@ -27,6 +28,8 @@ function parseId(id: string): string {
   return id;
 }
 
+/** Start of the variables that a command needs which queries the main provider. */
+const KEY = mainProvider.directory ? `${mainProvider.directory.key}, ` : '';
 const EITHER_ID = 'the internal id or the id at the identity provider';
 const withRetries = (command: Command) =>
   command.option(
@@ -50,15 +53,17 @@ function addQueries(program: Command, kind: Kind, add: Add): void {
     withRetries(program.command('check'))
       .description(`Compares the ${noun}s at ${ASKED} with the rows of the table ${table}. Changes nothing.`)
       .option('--ids', 'prints every id that is a difference'),
-    'Needs IDP_SECRET_KEY and DATABASE_URL. Exits with 1 if there is a difference.',
+    `Needs ${KEY}DATABASE_URL. Exits with 1 if there is a difference.`,
     (options: Parameters<typeof checkLinks>[1]) => checkLinks(kind, options),
   );
   add(
     program
       .command('show')
-      .description(`Shows the link and the cache entry of one ${noun}, and whether Clerk has it.`)
+      .description(
+        `Shows the link and the cache entry of one ${noun}, and whether ${mainProvider.name} has it.`,
+      )
       .argument('<id>', EITHER_ID, parseId),
-    `Needs IDP_SECRET_KEY, DATABASE_URL, KV_REST_API_URL and KV_REST_API_TOKEN. Exits with 1 if the ${noun} is not linked.`,
+    `Needs ${KEY}DATABASE_URL, KV_REST_API_URL and KV_REST_API_TOKEN. Exits with 1 if the ${noun} is not linked.`,
     (id: string) => showOne(kind, id),
   );
   add(
@@ -83,7 +88,7 @@ function addQueries(program: Command, kind: Kind, add: Add): void {
 /** Adds the commands for deletions. */
 function addDeletions(program: Command, kind: Kind, add: Add): void {
   const noun = NOUNS[kind];
-  const needsAll = `Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${KINDS[kind].table}, forgotten_users, pending_deletions and link_changes.`;
+  const needsAll = `Needs ${KEY}KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may write the tables ${KINDS[kind].table}, forgotten_users, pending_deletions and link_changes.`;
   add(
     withChange(program.command('forget'))
       .description(
@@ -126,10 +131,10 @@ function addRelink(program: Command, kind: Kind, add: Add): void {
       parseWholeNumber(/^[1-9]\d{0,2}$/, '1 to 999'),
       30,
     );
-  if (kind === 'user')
+  if (kind === 'user' && mainProvider.directory)
     relink.option(
       '--external-id',
-      'reads the map from Clerk: the external_id of a user is the old id. Needs IDP_SECRET_KEY',
+      `reads the map from ${mainProvider.name}: the external_id of a user is the old id. Needs ${mainProvider.directory.key}`,
       false,
     );
   add(
@@ -139,15 +144,26 @@ function addRelink(program: Command, kind: Kind, add: Add): void {
   );
 }
 
-/** Adds the commands for users alone, which read every user of Clerk or all data of one. */
+/** Adds the commands for users alone, which export one or read every user of Clerk. */
 function addUserCommands(program: Command, add: Add): void {
+  add(
+    program
+      .command('export')
+      .description(
+        'Prints all data of one user as JSON, with the rows that lib/tables/export-user.ts returns.',
+      )
+      .argument('<id>', EITHER_ID, parseId),
+    'Needs KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may read all tables. Exits with 1 if the user is not linked.',
+    exportOne,
+  );
+  if (!mainProvider.directory) return;
   add(
     withRetries(program.command('backfill'))
       .description('Links every unlinked user of Clerk. Can be repeated.')
       .option('--since <date>', 'only users that were created since this time', parseDate)
       .option('--replay', 'also passes each linked user to the handler of user.updated in events/index.ts')
       .option('--dry-run', 'only counts'),
-    'Needs IDP_SECRET_KEY and DATABASE_URL. Exits with 1 if a user failed or the run stopped early.',
+    `Needs ${KEY}DATABASE_URL. Exits with 1 if a user failed or the run stopped early.`,
     backfillUsers,
   );
   add(
@@ -156,7 +172,7 @@ function addUserCommands(program: Command, add: Add): void {
         'Links each unlinked user whose external_id at Clerk is a UUID in lower case to this UUID as the internal id. Never changes a link. Can be repeated.',
       )
       .option('--dry-run', 'only counts'),
-    'Needs IDP_SECRET_KEY and DATABASE_URL. Exits with 1 if a user could not be adopted or the run stopped early.',
+    `Needs ${KEY}DATABASE_URL. Exits with 1 if a user could not be adopted or the run stopped early.`,
     adoptUsers,
   );
   add(
@@ -165,18 +181,8 @@ function addUserCommands(program: Command, add: Add): void {
         'Sets the external_id of each linked user at Clerk to the internal id, if it is empty or a previous id of the user. Another value that the list of users contains is kept. Can be repeated.',
       )
       .option('--dry-run', 'only counts'),
-    'Needs IDP_SECRET_KEY and DATABASE_URL. Exits with 1 if a value was kept, an update failed or the run stopped early.',
+    `Needs ${KEY}DATABASE_URL. Exits with 1 if a value was kept, an update failed or the run stopped early.`,
     publishUsers,
-  );
-  add(
-    program
-      .command('export')
-      .description(
-        'Prints all data of one user as JSON, with the rows that lib/tables/export-user.ts returns.',
-      )
-      .argument('<id>', EITHER_ID, parseId),
-    'Needs IDP_SECRET_KEY, KV_REST_API_URL, KV_REST_API_TOKEN, and a DATABASE_URL whose role may read all tables. Exits with 1 if the user is not linked.',
-    exportOne,
   );
 }
 

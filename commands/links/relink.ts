@@ -10,10 +10,9 @@ import { type ExitCode, print, shown } from '../command';
 import { showProgress } from '../progress';
 import { countResults } from './in-bulk';
 import { readMapFile } from './map-file';
-import { NOUNS, RETRY } from './one-link';
+import { NOUNS, parseVariables, RETRY } from './one-link';
 
 const VARIABLES = z.pick(variables, { DATABASE_URL: true, KV_REST_API_URL: true, KV_REST_API_TOKEN: true });
-const PROVIDER_VARIABLES = z.pick(variables, { IDP_SECRET_KEY: true, CLERK_API_URL: true });
 
 interface Options extends Change {
   readonly map?: string;
@@ -33,7 +32,8 @@ async function readSource(
 ): Promise<{ readonly source: CheckedMap; readonly run: string }> {
   if ([map !== undefined, externalId, rollback !== undefined].filter(Boolean).length !== 1)
     throw new UsageError(`Pass one of --map, ${kind === 'user' ? '--external-id ' : ''}and --rollback.`);
-  parseEnvironmentSubset(externalId ? z.extend(VARIABLES, PROVIDER_VARIABLES.shape) : VARIABLES);
+  if (externalId) parseVariables(VARIABLES);
+  else parseEnvironmentSubset(VARIABLES);
   if (rollback !== undefined)
     return { source: await readJournal(kind, rollback, retryOptions), run: rollbackOf(rollback) };
   const source = await (map === undefined ? readExternalIds(retryOptions) : readMapFile(map, ['old', 'new']));

@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs';
 import tls from 'node:tls';
 import { fieldsOf } from '../core/values';
-import type { ParseResult } from './public-key';
+
+/** The parsed value, or a description of the problem. The description does not contain the input. */
+export type ParseResult<T> = { readonly value: T } | { readonly problem: string };
 
 /** Matches the parameter with which libpq verifies the server by the certificates of the system. */
 const SYSTEM_CERTIFICATES = /[?&]sslrootcert=system(?=&|$)/;

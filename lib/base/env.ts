@@ -1,8 +1,7 @@
 import * as z from 'zod/mini';
-import { readDatabaseUrl } from './database-url';
+import { type ParseResult, readDatabaseUrl } from './database-url';
 import { InvalidEnvironmentError } from './errors';
 import { processState } from './process-state';
-import { type ParseResult, parsePublicKey } from './public-key';
 
 const MIN_SIGNING_SECRET_BYTES = 24;
 const MAX_SIGNING_SECRET_BYTES = 64;
@@ -10,16 +9,7 @@ const MAX_SIGNING_SECRET_BYTES = 64;
 /** Printable ASCII without spaces. The token of the cache must have this form, because it is sent in an HTTP header. */
 const PRINTABLE = /^[\x21-\x7e]+$/;
 
-const required = z.string({ error: 'is missing' }).check(z.trim());
-
-/** Parses a publishable key: the host of the provider's Frontend API, which serves the browser SDK, and `$`, in base64. */
-function readPublishableKey(key: string): ParseResult<{ key: string; frontendApi: string }> {
-  const encoded = /^pk_(?:test|live)_([A-Za-z0-9+/=]+)$/.exec(key)?.[1] ?? '';
-  const host = /^([a-z0-9.-]+\.[a-z0-9-]+)\$$/i.exec(Buffer.from(encoded, 'base64').toString())?.[1];
-  return host === undefined
-    ? { problem: 'must be a publishable key (pk_test_… or pk_live_…)' }
-    : { value: { key, frontendApi: `https://${host}` } };
-}
+export const required = z.string({ error: 'is missing' }).check(z.trim());
 
 function isSigningSecret(secret: string): boolean {
   const encoded = secret.replace(/^whsec_/, '');
@@ -74,15 +64,6 @@ function readPublicOrigin(text: string): ParseResult<string> {
 export const isLoopback = (hostname: string): boolean =>
   /^(?:127\.0\.0\.1|localhost|\[::1\])$/.test(hostname);
 
-/** URL of an emulator on the local stack (dev/). */
-const loopbackUrl = required.check(
-  z.refine((value) => {
-    if (!URL.canParse(value)) return false;
-    const { protocol, hostname, port } = new URL(value);
-    return protocol === 'http:' && isLoopback(hostname) && port !== '';
-  }, 'must be an http:// URL with a port on this machine: only the local stack sets this variable'),
-);
-
 const wholeNumber = (pattern: RegExp, fallback: number, range: string) =>
   z._default(
     z.pipe(z.string().check(z.regex(pattern, `must be a whole number of ${range}`)), z.transform(Number)),
@@ -90,7 +71,7 @@ const wholeNumber = (pattern: RegExp, fallback: number, range: string) =>
   );
 
 /** Schema of a value that `read` parses. */
-const parsedBy = <T>(read: (value: string) => ParseResult<T>) =>
+export const parsedBy = <T>(read: (value: string) => ParseResult<T>) =>
   z.pipe(
     required,
     z.transform((value, context) => {
@@ -101,17 +82,12 @@ const parsedBy = <T>(read: (value: string) => ParseResult<T>) =>
     }),
   );
 
-/** The variables of this service. Next.js, OpenTelemetry and the hosting platform read others. */
+/** The variables of this service. Next.js, OpenTelemetry, the hosting platform and lib/clerk read others. */
 export const variables = z.object({
-  IDP_SECRET_KEY: required.check(
-    z.regex(/^sk_(?:test|live)_[\x21-\x7e]{10,}$/, {
-      error: 'must be a secret key (sk_test_… or sk_live_…)',
-      abort: true, // Skips the comparison with the publishable key.
-    }),
+  VERDICT_SIGNING_KEY: z.optional(
+    required.check(z.regex(/^[\x21-\x7e]{32,}$/, 'must have at least 32 printable ASCII characters')),
   ),
-  IDP_PUBLISHABLE_KEY: parsedBy(readPublishableKey),
   IDP_WEBHOOK_SIGNING_SECRET: parsedBy(readSigningSecrets),
-  IDP_JWT_KEY: z.optional(parsedBy(parsePublicKey)),
   IDP_AUTHORIZED_PARTIES: z.optional(parsedBy(readOrigins)),
   PUBLIC_ORIGIN: z.optional(parsedBy(readPublicOrigin)),
   REGISTER_OWN_ID_ONLY: z.optional(z.literal('1', 'must be 1 or unset')),
@@ -126,32 +102,16 @@ export const variables = z.object({
   KEEP_ALIVE_SECONDS: z.optional(
     required.check(z.regex(/^[1-9]\d{0,3}$/, 'must be a whole number of seconds from 1 to 9999')),
   ),
-  CLERK_API_URL: z.optional(loopbackUrl),
-  CLERK_FAPI_URL: z.optional(loopbackUrl),
-  IDP_CONSOLE_URL: z.optional(loopbackUrl),
 });
-
-/** Schema of all these variables. It also rejects the combination of a test key (`sk_test_`, `pk_test_`) and a live key. */
-const environmentSchema = variables.check(
-  z.refine(
-    // Compares the characters `test_` or `live_` of the two keys.
-    ({ IDP_SECRET_KEY, IDP_PUBLISHABLE_KEY }) =>
-      IDP_SECRET_KEY.slice(3, 8) === IDP_PUBLISHABLE_KEY.key.slice(3, 8),
-    {
-      path: ['IDP_SECRET_KEY'],
-      error:
-        'must belong to the same instance as IDP_PUBLISHABLE_KEY: one is a test key and the other a live key',
-    },
-  ),
-);
-
-/** A valid environment with parsed values. */
-export type Environment = z.infer<typeof environmentSchema>;
 
 type Source = Readonly<Record<string, string | undefined>>;
 
-/** Parses variables. Treats an empty one as unset, because hosting dashboards and `.env` files create empty variables. */
-function parseWith<T>(schema: z.ZodMiniType<T>, source: Source): T {
+/**
+ * Parses the variables of a schema, such as a part of `variables`, so that a command runs with only those that it needs. Treats an
+ * empty one as unset, because hosting dashboards and `.env` files create empty variables. Throws an InvalidEnvironmentError that
+ * lists all problems.
+ */
+export function parseEnvironmentSubset<T>(schema: z.ZodMiniType<T>, source: Source = process.env): T {
   const set = Object.fromEntries(Object.entries(source).filter(([, value]) => value?.trim()));
   const parsed = schema.safeParse(set);
   if (parsed.success) return parsed.data;
@@ -160,23 +120,20 @@ function parseWith<T>(schema: z.ZodMiniType<T>, source: Source): T {
   );
 }
 
-/** Returns a fully valid environment or throws an InvalidEnvironmentError that lists all problems. */
-export function parseEnvironment(source: Source): Environment {
-  return parseWith(environmentSchema, source);
+const state = processState('environment', (): { source: Source } => ({ source: process.env }));
+
+/** Returns a function that parses variables on first use. They do not change afterwards. */
+export function environmentOf<T>(schema: z.ZodMiniType<T>): () => T {
+  let parsed: { readonly source: Source; readonly value: T } | undefined;
+  return () => {
+    const { source } = state;
+    if (parsed?.source !== source) parsed = { source, value: parseEnvironmentSubset(schema, source) };
+    return parsed.value;
+  };
 }
 
-/** Parses only the variables in `schema`, a part of `variables`, so that a command runs with only those that it needs. */
-export function parseEnvironmentSubset<T>(schema: z.ZodMiniType<T>): T {
-  return parseWith(schema, process.env);
-}
-
-const state = processState('environment', (): { current?: Environment | undefined } => ({}));
-
-/** Returns the environment of this process. It is parsed on first use and does not change afterwards. */
-export function environment(): Environment {
-  state.current ??= parseEnvironment(process.env);
-  return state.current;
-}
+/** Returns the variables of the service. The secret key of Clerk signs verdicts if there is no VERDICT_SIGNING_KEY. */
+export const environment = environmentOf(z.extend(variables, { IDP_SECRET_KEY: z.optional(required) }));
 
 /** Returns the address and the token of the cache. Checks only these two variables, because a command may set no others. */
 export function kvAddress(): { readonly url: string; readonly token: string } {
@@ -185,7 +142,7 @@ export function kvAddress(): { readonly url: string; readonly token: string } {
   return { url, token };
 }
 
-/** Replaces the parsed environment, or lets the next call of environment() parse it again. Only tests call this function. */
-export function setEnvironment(environment: Environment | undefined): void {
-  state.current = environment;
+/** Replaces the variables of this process, or lets each be parsed again. Only tests call this function. */
+export function setEnvironment(source: Source = { ...process.env }): void {
+  state.source = source;
 }

@@ -1,8 +1,8 @@
 import { verifyToken } from '@clerk/backend';
 import * as z from 'zod/mini';
-import { environment } from '../base/env';
 import { isIdentityProviderUserId, parseJson } from '../core/values';
 import { parseActor, type Verdict } from '../core/verdict';
+import { clerkEnvironment, issuer } from './variables';
 import { rejectedVerdict } from './verdict';
 
 /** Types in the header of an access token (RFC 9068, 2.1). */
@@ -24,12 +24,6 @@ const Claims = z.object({
 });
 const SdkError = z.object({ reason: z.string() });
 
-/** Returns the issuer of the instance's access tokens, which is its authorization server. */
-export function issuer(): string {
-  const { CLERK_FAPI_URL, IDP_PUBLISHABLE_KEY } = environment();
-  return CLERK_FAPI_URL ?? IDP_PUBLISHABLE_KEY.frontendApi;
-}
-
 /** Decodes the part of a JWT at this index. Does not verify the JWT. */
 export const decode = (jwt: string, index: 0 | 1): unknown =>
   parseJson(Buffer.from(jwt.split('.')[index] ?? '', 'base64url').toString());
@@ -42,7 +36,7 @@ export const isAccessToken = (jwt: string): boolean => Header.safeParse(decode(j
  * Without IDP_JWT_KEY, the SDK gets and caches the public keys.
  */
 export async function verifyAccessToken(jwt: string): Promise<Verdict> {
-  const { IDP_JWT_KEY: jwtKey, IDP_SECRET_KEY, CLERK_API_URL } = environment();
+  const { IDP_JWT_KEY: jwtKey, IDP_SECRET_KEY, CLERK_API_URL } = clerkEnvironment();
   const { data: claims } = Claims.safeParse(decode(jwt, 1));
   const actor = parseActor(claims?.act);
   if (claims === undefined || actor === null || !WithoutExtensions.safeParse(decode(jwt, 0)).success)

@@ -11,6 +11,7 @@ import { passedHeader } from '../next/middleware-headers';
 import { decode, isAccessToken, verifyAccessToken } from './access-token';
 import { extractCredential, type NoCredential } from './credential';
 import { NO_REDIRECT, REASON_HEADER, SESSION_HEADERS } from './sdk-formats';
+import { clerkEnvironment } from './variables';
 import { rejectedVerdict, SIGNED_OUT } from './verdict';
 
 /** Time limit of a verification without IDP_JWT_KEY, for which the SDK gets the public keys from the provider. */
@@ -107,7 +108,7 @@ export function authenticator(sdk: NextMiddleware, askProviders?: AskProviders) 
   }
 
   async function ofSdk(request: NextRequest, headers: Headers, event: NextFetchEvent): Promise<AuthState> {
-    const { IDP_JWT_KEY, IDP_AUTHORIZED_PARTIES = [] } = environment();
+    const { IDP_AUTHORIZED_PARTIES = [] } = environment();
     const credential = extractCredential(request.method, headers, IDP_AUTHORIZED_PARTIES);
     if (typeof credential === 'string') {
       const state = withoutCredential.get(credential) ?? signedOut({ reason: credential });
@@ -119,7 +120,9 @@ export function authenticator(sdk: NextMiddleware, askProviders?: AskProviders) 
     if (cached) return cached;
     try {
       const verifying = verify(request, credential, event);
-      const [state, expiresAt] = await (IDP_JWT_KEY ? verifying : withTimeout(VERIFY_MS, verifying));
+      const [state, expiresAt] = await (clerkEnvironment().IDP_JWT_KEY
+        ? verifying
+        : withTimeout(VERIFY_MS, verifying));
       return store(key, state, expiresAt);
     } catch (error) {
       return signedOut(rejectedVerdict(undefined, error), credential);

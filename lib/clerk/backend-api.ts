@@ -1,13 +1,13 @@
 import { type ClerkClient, createClerkClient } from '@clerk/backend';
 import * as z from 'zod/mini';
-import { parseEnvironmentSubset, variables } from '../base/env';
+import { parseEnvironmentSubset } from '../base/env';
 import { TransientError } from '../base/errors';
 import { withTimeout } from '../core/async';
 import type { Kind } from '../core/ports';
 import { fieldsOf } from '../core/values';
+import type { ProviderEntry, ProviderPage } from '../provider-port';
+import { variables } from './variables';
 
-/** Maximum number of entries in one response. */
-export const MAX_PAGE = 500;
 /** Maximum number of ids in one request. */
 const MAX_IDS = 100;
 /** Maximum length of the ids in a query string. Servers reject URLs that are much longer. */
@@ -38,25 +38,11 @@ function convertError(error: unknown): Error {
 
 const Entry = z.object({
   id: z.string(),
-  /** Milliseconds since the epoch. */
   createdAt: z.number(),
-  /** An id that the team can set for a user at the provider. */
   externalId: z.nullish(z.string()),
-  /** The user as a webhook sends it, with personal data. Only a replay reads it (lib/operator/replay.ts). */
   raw: z.optional(z.unknown()),
 });
 const List = z.object({ data: z.array(Entry) });
-
-/** A user or an organization of the provider. */
-export type ProviderEntry = z.infer<typeof Entry>;
-
-/** Selects a page of the provider's users or organizations, which are sorted by creation time. */
-export interface ProviderPage {
-  /** Lower limit of the creation time of a user in milliseconds since the epoch, exclusive. */
-  readonly createdAfter?: number | undefined;
-  readonly offset: number;
-  readonly limit: number;
-}
 
 /**
  * Sends a request with the SDK. Stops waiting after 20 s, because the SDK has no timeout. Throws a TransientError for a timeout,

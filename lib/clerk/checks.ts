@@ -1,8 +1,8 @@
 import { createPublicKey } from 'node:crypto';
 import * as z from 'zod/mini';
-import { type CheckResult, check, fail, skip, validVariables } from '../base/check';
-import { variables } from '../base/env';
+import { type CheckResult, check, fail, skip, validVariables, warn } from '../base/check';
 import { errorCode } from '../base/errors';
+import { variables } from './variables';
 
 const TIMEOUT_MS = 5_000;
 
@@ -66,7 +66,8 @@ export async function checkProvider(): Promise<CheckResult[]> {
     }),
     check('JWT key', async () => {
       const { IDP_JWT_KEY } = validVariables(z.pick(variables, { IDP_JWT_KEY: true }));
-      if (IDP_JWT_KEY === undefined) skip('IDP_JWT_KEY is not set');
+      if (IDP_JWT_KEY === undefined)
+        warn('it is not set: the service fetches the keys from the provider', 'Set IDP_JWT_KEY to it');
       const keys = await secret
         .catch(() => publishable)
         .catch(() => skip('the secret key and the publishable key were not verified'));

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod/mini';
-import { parseEnvironmentSubset, variables } from '../base/env';
+import { parseEnvironmentSubset } from '../base/env';
 import { errorCode, TransientError } from '../base/errors';
 import { retry } from '../base/retry';
 import { limitBody } from '../core/body';
 import { fieldsOf, parseJson } from '../core/values';
 import { API_VERSION } from './sdk-version';
+import { variables } from './variables';
 
 /** Begins the name of everything that a run creates, so that a later run finds and removes it. */
 export const MARK = 'identity-link-verify-';

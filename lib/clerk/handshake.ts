@@ -1,10 +1,12 @@
 import { decodeJwt, hasValidSignature } from '@clerk/backend/jwt';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import * as z from 'zod/mini';
-import { environment } from '../base/env';
 import { cookieHeader, parseCookies } from '../http/credential';
-import { exchangeNonce, publicKey } from './backend-api';
 import { HANDSHAKE, NO_REDIRECT, NONCE, PARAMETER_PREFIX, TOKEN_CATEGORIES } from './sdk-formats';
+import { clerkEnvironment } from './variables';
+
+/** Few requests need the client, so they load it. */
+const backendApi = () => import('./backend-api');
 
 /** With this nonce or token, the provider redirects the browser back to a page to renew the session. */
 interface Handshake {
@@ -42,7 +44,7 @@ export function withoutParameters(address: URL): URL {
 async function verifyToken(token: string): Promise<string[]> {
   const jwt = decodeJwt(token);
   const { kid } = Header.parse(jwt.header);
-  const key = environment().IDP_JWT_KEY ?? (await publicKey(kid));
+  const key = clerkEnvironment().IDP_JWT_KEY ?? (await (await backendApi()).publicKey(kid));
   if (!(await hasValidSignature(jwt, key))) throw new Error('The signature of the handshake is invalid');
   return Payload.parse(jwt.payload).handshake;
 }
@@ -59,7 +61,7 @@ export async function completeHandshake(
   event: NextFetchEvent,
   { name, value, isInAddress }: Handshake,
 ): Promise<Response | undefined> {
-  const cookies = await (name === NONCE ? exchangeNonce(value) : verifyToken(value));
+  const cookies = await (name === NONCE ? (await backendApi()).exchangeNonce(value) : verifyToken(value));
   if (cookies.length === 0) throw new Error('The handshake has no cookies');
   const headers = new Headers(request.headers);
   const isReplaced = (own: string) =>

@@ -1,5 +1,4 @@
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
-import { environment } from '../base/env';
 import { describeError } from '../base/errors';
 import { rateLimitedWarning } from '../base/log';
 import { withTimeout } from '../core/async';
@@ -18,6 +17,7 @@ import {
   REFRESH_COOKIE,
   REPORT_HEADERS,
 } from './sdk-formats';
+import { clerkEnvironment } from './variables';
 import { rejectedVerdict } from './verdict';
 
 /** Time limit of a verification or a handshake that needs the provider. */
@@ -92,7 +92,7 @@ export async function pageResponse(
   const working = handshake
     ? completeHandshake(sdk, request, event, handshake)
     : Promise.resolve(sdk(request, event));
-  const waitsForProvider = handshake || environment().IDP_JWT_KEY === undefined;
+  const waitsForProvider = handshake || clerkEnvironment().IDP_JWT_KEY === undefined;
   let isUnchecked = false;
   const response = await (waitsForProvider ? withTimeout(PROVIDER_MS, working) : working).catch((error) => {
     isUnchecked = error.name === 'TimeoutError';

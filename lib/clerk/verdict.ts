@@ -1,9 +1,9 @@
-import { environment } from '../base/env';
 import { describeError } from '../base/errors';
 import { rateLimitedWarning } from '../base/log';
 import { isIdentityProviderUserId } from '../core/values';
 import { parseActor, type Verdict } from '../core/verdict';
 import { parseOrganization, WITHOUT_KEYS } from './sdk-formats';
+import { clerkEnvironment } from './variables';
 
 /** The SDK's reason for a rejection. Other text is not logged, because it might contain a part of the request. */
 const REASON = /^[a-z-]{1,100}$/;
@@ -17,7 +17,7 @@ const warn = rateLimitedWarning('credential not verified');
 export function rejectedVerdict(word: string | null | undefined, error?: unknown): Verdict {
   const reason = word && REASON.test(word) ? word : 'not-verified';
   const isLate = error instanceof Error && error.name === 'TimeoutError';
-  const isUnchecked = environment().IDP_JWT_KEY === undefined && (isLate || WITHOUT_KEYS.test(reason));
+  const isUnchecked = clerkEnvironment().IDP_JWT_KEY === undefined && (isLate || WITHOUT_KEYS.test(reason));
   if (error !== undefined) warn({ error: describeError(error) });
   else if (isUnchecked) warn({ reason });
   return isUnchecked ? { reason, isUnchecked } : { reason };

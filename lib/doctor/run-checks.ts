@@ -1,5 +1,5 @@
 import type { CheckResult } from '../base/check';
-import { checkProvider } from '../clerk/checks';
+import { mainProvider } from '../main-provider';
 import { checkCache } from './cache';
 import { checkDatabase } from './database';
 import { checkDeployedService } from './deployed';
@@ -11,10 +11,10 @@ import { checkVariables } from './variables';
  */
 export async function runChecks(origin: string | undefined, handlesEvents: boolean): Promise<CheckResult[]> {
   const results = await Promise.all([
-    checkProvider(),
+    mainProvider.check?.() ?? [],
     checkDatabase(handlesEvents),
     checkCache(),
     origin === undefined ? [] : checkDeployedService(origin),
   ]);
-  return [...checkVariables(process.env), ...results.flat()];
+  return [...checkVariables(), ...results.flat()];
 }

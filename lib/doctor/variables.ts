@@ -1,10 +1,11 @@
 import type { CheckResult } from '../base/check';
-import { parseEnvironment } from '../base/env';
+import { parseEnvironmentSubset } from '../base/env';
 import { InvalidEnvironmentError } from '../base/errors';
+import { mainProvider } from '../main-provider';
+import { allVariables } from '../variables';
 
-/** Optional variables, with the effect and the remedy if they are not set. A test instance needs only the first one. */
+/** Optional variables, with the effect and the remedy if they are not set. A test instance needs none. */
 const RECOMMENDED = [
-  ['IDP_JWT_KEY', 'the service fetches the keys from the provider', 'Set it to the JWT public key'],
   [
     'IDP_AUTHORIZED_PARTIES',
     'the service accepts sessions of every subdomain of your domain',
@@ -18,16 +19,17 @@ const RECOMMENDED = [
 ] as const;
 
 /** Returns a result for each problem or warning of the variables, or a single `ok`. The results contain no values. */
-export function checkVariables(source: NodeJS.ProcessEnv): CheckResult[] {
+export function checkVariables(): CheckResult[] {
   const name = 'variables';
   try {
-    const environment = parseEnvironment(source);
-    const isLive = environment.IDP_SECRET_KEY.startsWith('sk_live_');
-    const warnings = RECOMMENDED.slice(0, isLive ? undefined : 1)
-      .filter(([variable]) => environment[variable] === undefined)
-      .map(([variable, effect, remedy]): CheckResult => {
-        return { name, status: 'warning', message: `${variable} is not set: ${effect}`, remedy };
-      });
+    const environment = parseEnvironmentSubset(allVariables);
+    // Without Clerk, no session is for subdomains.
+    const isNeeded = (variable: string) => mainProvider.isLive?.() ?? variable === 'REGISTER_OWN_ID_ONLY';
+    const warnings = RECOMMENDED.filter(
+      ([variable]) => environment[variable] === undefined && isNeeded(variable),
+    ).map(([variable, effect, remedy]): CheckResult => {
+      return { name, status: 'warning', message: `${variable} is not set: ${effect}`, remedy };
+    });
     if (warnings.length > 0) return warnings;
     return [{ name, status: 'ok', message: 'all required variables are set and valid' }];
   } catch (error) {

@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod/mini';
 import { environment } from '../base/env';
+import { InvalidEnvironmentError } from '../base/errors';
 import { fieldsOf } from '../core/values';
 import type { Verdict } from '../core/verdict';
 
@@ -48,8 +49,12 @@ export const VERDICT = 'x-identity-link-verdict';
 /** Request header with the path of the requested page. The middleware does not set it for an API request. */
 export const PAGE_PATH = 'x-identity-link-path';
 
-const macOf = (payload: string) =>
-  createHmac('sha256', environment().IDP_SECRET_KEY).update(payload).digest('base64url');
+function macOf(payload: string): string {
+  const { IDP_SECRET_KEY, VERDICT_SIGNING_KEY: key = IDP_SECRET_KEY } = environment();
+  // Anyone could sign with an empty key.
+  if (key === undefined) throw new InvalidEnvironmentError(['VERDICT_SIGNING_KEY is missing']);
+  return createHmac('sha256', key).update(payload).digest('base64url');
+}
 
 /** Returns the value of the verdict header. Its signature proves that the middleware set it, and not a client. */
 export function signVerdict(verdict: Verdict): string {

@@ -1,14 +1,13 @@
 import * as z from 'zod/mini';
 import { InternalUserId } from '../api/schemas';
 import { type RetryOptions, retry, retryOnConflict } from '../base/retry';
-import { setExternalId } from '../clerk/backend-api';
 import type { Kind } from '../core/ports';
 import { isIdentityProviderUserId, RESERVED } from '../core/values';
 import { forgottenUntil, KINDS } from '../ids/store';
 import { database, raw, sql } from '../storage/database';
 import { restoreLinks, TRANSACTION } from './delete-link';
 import { type Change, recordChanges } from './history';
-import { providerUsers } from './paginate';
+import { directory, providerUsers } from './paginate';
 import type { LinkResult } from './result';
 import { lookUp } from './rows';
 
@@ -162,7 +161,7 @@ export async function* publish(
       if (externalId !== '' && !isFormerId && ownerOf.get(externalId) !== userId)
         return { id, outcome: 'kept', reason: 'external_id has another value' };
       if (dryRun) return { id, outcome: 'to publish' };
-      const status = await retry(retryOptions, () => setExternalId(id, userId));
+      const status = await retry(retryOptions, async () => (await directory()).setExternalId(id, userId));
       if (status === undefined) return { id, outcome: 'published' };
       return { id, outcome: 'failed', reason: `the identity provider responds with status ${status}` };
     };

@@ -1,7 +1,20 @@
 import { type RetryOptions, retry } from '../base/retry';
-import { listById, listPage, MAX_PAGE, type ProviderEntry, type ProviderPage } from '../clerk/backend-api';
 import type { Kind } from '../core/ports';
+import { mainProvider } from '../main-provider';
+import type { Directory, ProviderEntry, ProviderPage } from '../provider-port';
 import type { Provider } from '../providers';
+
+/** Maximum number of entries in one response. */
+const MAX_PAGE = 500;
+
+let loading: Promise<Directory> | undefined;
+
+/** Returns the users and organizations of the main provider. Throws if it does not list them. */
+export function directory(): Promise<Directory> {
+  loading ??= mainProvider.directory?.load();
+  if (loading === undefined) throw new Error(`${mainProvider.name} does not list its users`);
+  return loading;
+}
 
 /**
  * Yields the provider's users in pages, oldest first, each once, from those that were created at `since`. Misses no user that
@@ -37,7 +50,10 @@ export async function* paginate(
 
 /** Yields all users of the provider, or those that were created since a time, in pages of 500. Retries failing requests. */
 export const providerUsers = (retryOptions: RetryOptions, since?: Date) =>
-  paginate((page) => retry(retryOptions, () => listPage('user', page)), { since, limit: MAX_PAGE });
+  paginate((page) => retry(retryOptions, async () => (await directory()).listPage('user', page)), {
+    since,
+    limit: MAX_PAGE,
+  });
 
 /**
  * Yields all organizations of the provider in pages of 500. Retries failing requests. The API cannot start a list of
@@ -47,21 +63,24 @@ export async function* providerOrganizations(
   retryOptions: RetryOptions,
 ): AsyncGenerator<readonly ProviderEntry[]> {
   for (let offset = 0; ; offset += MAX_PAGE) {
-    const page = await retry(retryOptions, () => listPage('tenant', { offset, limit: MAX_PAGE }));
+    const page = await retry(retryOptions, async () =>
+      (await directory()).listPage('tenant', { offset, limit: MAX_PAGE }),
+    );
     if (page.length > 0) yield page;
     if (page.length < MAX_PAGE) return;
   }
 }
 
-/** Returns the name of the provider that has each of these ids: Clerk, or one of the others. */
+/** Returns the name of the provider that has each of these ids: the main one, or one of the others. */
 export async function holdersOf(
   kind: Kind,
   ids: readonly string[],
   others: readonly Provider[],
   retryOptions: RetryOptions,
 ): Promise<ReadonlyMap<string, string>> {
-  const ofClerk = await retry(retryOptions, () => listById(kind, ids));
-  const holders = new Map(ofClerk.map(({ id }) => [id, 'Clerk']));
+  const list = async () => (await directory()).listById(kind, ids);
+  const listed = mainProvider.directory ? await retry(retryOptions, list) : [];
+  const holders = new Map(listed.map(({ id }) => [id, mainProvider.name]));
   for (const provider of others)
     for (const id of (await provider.has?.(kind, ids)) ?? []) holders.set(id, provider.name);
   return holders;

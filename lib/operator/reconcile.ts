@@ -1,5 +1,6 @@
 import { type RetryOptions, retry } from '../base/retry';
 import type { Kind } from '../core/ports';
+import { mainProvider } from '../main-provider';
 import type { Provider } from '../providers';
 import { holdersOf, providerOrganizations, providerUsers } from './paginate';
 import type { LinkResult } from './result';
@@ -25,9 +26,8 @@ export async function* reconcile(
   others: readonly Provider[] = [],
 ): AsyncGenerator<ReconcileResult[]> {
   const missing = kind === 'user' ? { reason: 'run a backfill' } : {};
-  for await (const page of kind === 'user'
-    ? providerUsers(retryOptions)
-    : providerOrganizations(retryOptions)) {
+  const list = kind === 'user' ? providerUsers : providerOrganizations;
+  for await (const page of mainProvider.directory ? list(retryOptions) : []) {
     const ids = page.map(({ id }) => id);
     // PostgreSQL does not accept an id that contains a NUL, so the query omits such ids. They count as not linked.
     const storable = ids.filter((id) => !id.includes('\0'));

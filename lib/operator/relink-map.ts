@@ -19,7 +19,7 @@ export const REMEDIES = {
   'id occurs twice': 'Keep one line for each old id and each new id',
   'old and new id are the same': 'Remove the line',
   'unknown old id':
-    'For a user, run a backfill with the IDP_SECRET_KEY of the old instance. Otherwise remove the line',
+    'For a user, run a backfill with the secret key of the old instance. Otherwise remove the line',
   'old id was moved to another id':
     'Remove the line, or roll back the run that moved the id before you apply this line',
   // The remedy sets FORGOTTEN_USERS_DAYS=0. With another value, the new id of a user would be forgotten.
@@ -103,7 +103,7 @@ export async function parseMap(file: Readable, names: readonly [string, string])
   return checkMap(all);
 }
 
-/** Returns a map with a line for each user of the instance of IDP_SECRET_KEY whose `external_id` is set: the old id. */
+/** Returns a map with a line for each user of the main provider whose `external_id` is set: the old id. */
 export async function readExternalIds(retryOptions: RetryOptions): Promise<CheckedMap> {
   const lines: MapLine[] = [];
   for await (const users of providerUsers(retryOptions)) {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import * as z from 'zod/mini';
 import { describeError } from '../base/errors';
 import { type RetryOptions, retry } from '../base/retry';
-import type { ProviderEntry } from '../clerk/backend-api';
+import type { ProviderEntry } from '../provider-port';
 import { pingDatabase } from '../storage/database';
 import type { EventHandlers } from '../webhook';
 

@@ -25,7 +25,7 @@ export const BUILD_TIME_VALUES = {
  */
 export function withoutServiceVariables(): NodeJS.ProcessEnv {
   const configures =
-    /^(?:IDP_|KV_|CLERK_|NEXT_|OTEL_|(?:MIGRATION_)?DATABASE_URL$|USER_ID_CACHE_|VITEST|TESTS_|PORT$)/;
+    /^(?:IDP_|KV_|CLERK_|NEXT_|OTEL_|(?:MIGRATION_)?DATABASE_URL$|USER_ID_CACHE_|VERDICT_|VITEST|TESTS_|PORT$)/;
   return {
     ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !configures.test(name))),
     NODE_ENV: 'production',

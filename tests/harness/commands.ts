@@ -1,6 +1,6 @@
-import { variables } from '#lib/base/env';
 import { type StartedProcess, startProcess } from '../../dev/system/start-process';
 import { withoutServiceVariables } from './build';
+import { VARIABLE_NAMES } from './keys';
 
 /**
  * Starts a program without a terminal. Variables of the service that `environment` lacks are empty, so that the program does not
@@ -12,7 +12,7 @@ export function startProgram(
   environment: Readonly<Record<string, string>>,
   group = false,
 ): StartedProcess {
-  const empty = Object.fromEntries(Object.keys(variables.shape).map((name) => [name, '']));
+  const empty = Object.fromEntries(VARIABLE_NAMES.map((name) => [name, '']));
   const env = { ...withoutServiceVariables(), ...empty, ...environment };
   return startProcess(file, args, { env, group, graceMs: 40_000 });
 }

@@ -120,21 +120,21 @@ test.each(INVALID)(
 );
 
 test('Without IDP_JWT_KEY, a session is verified with the keys of the provider', async () => {
-  const { parseEnvironment, setEnvironment } = await import('#lib/base/env');
+  const { setEnvironment } = await import('#lib/base/env');
   const { readVerdict } = await import('#lib/http/signed-verdict');
   const { handler } = backendApi;
   backendApi.handler = async ({ url, headers: { authorization = '' } }, response) => {
     const keys = await fetch(`${idp.url}${url}`, { headers: { authorization } });
     response.writeHead(keys.status, { 'content-type': 'application/json' }).end(await keys.text());
   };
-  setEnvironment(parseEnvironment({ ...process.env, IDP_JWT_KEY: '' }));
+  setEnvironment({ ...process.env, IDP_JWT_KEY: '' });
   for (const [what, headers] of INVALID)
     expect(readVerdict((await at(ME, headers())).headers), what).toEqual({ reason: expect.any(String) });
   for (const kid of ['theirs', '', '../../etc/passwd', '__proto__'])
     expect(await userOf(bearer(token('user_1', {}, { header: { kid } }))), kid).toBeUndefined();
   expect(await userOf(bearer(token('user_1')))).toBe('user_1');
   expect(new Set(backendApi.calls)).toEqual(new Set(['GET /v1/jwks']));
-  setEnvironment(undefined);
+  setEnvironment();
   backendApi.handler = handler;
   backendApi.calls.length = 0;
 });

@@ -19,6 +19,8 @@ const { adopt, closeDatabase, deleteLink, providerUsers, publish, resolveId, wai
     ...(await import('#lib/operator/delete-link')),
     ...(await import('#lib/operator/external-ids')),
     ...(await import('#lib/operator/paginate')),
+    // `run` resets the modules, and the client of the provider is loaded on first use.
+    client: await (await import('#lib/operator/paginate')).directory(),
     resolveId: (await import('#lib/link')).link.resolve,
     ...(await import('#lib/storage/database')),
   }));

@@ -61,8 +61,8 @@ describe.each([
   ['without IDP_JWT_KEY', { IDP_JWT_KEY: '' }],
 ])('With keys %s', (_what, variables) => {
   beforeEach(async () => {
-    const { parseEnvironment, setEnvironment } = await import('#lib/base/env');
-    setEnvironment(parseEnvironment({ ...process.env, ...variables }));
+    const { setEnvironment } = await import('#lib/base/env');
+    setEnvironment({ ...process.env, ...variables });
   });
 
   test.each<[string, name: string, () => string, body?: unknown, status?: number]>([

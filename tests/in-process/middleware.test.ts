@@ -235,8 +235,8 @@ describe('Rejections', () => {
 });
 
 test('A failure of the middleware is a 500 in JSON, and the log names the cause', async () => {
-  setEnvironment(undefined);
-  vi.stubEnv('IDP_SECRET_KEY', '');
+  vi.stubEnv('DATABASE_URL', '');
+  setEnvironment();
   const { response } = await at('/users/v1/me');
   expect([response.status, await response.json()]).toEqual([500, { message: 'Internal Server Error' }]);
   const cause = { error: expect.objectContaining({ name: 'InvalidEnvironmentError' }) };

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { foreignKeys, type Signing } from 'clerk-emulator/testing';
 import { NextRequest } from 'next/server';
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { parseEnvironment, setEnvironment } from '#lib/base/env';
+import { setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
 import { guardTenant } from '#lib/guard-tenant';
 import { json } from '#lib/http/route';
@@ -44,8 +44,7 @@ const lines: unknown[][] = [];
 for (const level of ['info', 'warn', 'error'] as const)
   vi.spyOn(log, level).mockImplementation((...line: unknown[]) => void lines.push(line));
 
-const configure = (changes: Record<string, string> = {}) =>
-  setEnvironment(parseEnvironment({ ...process.env, ...changes }));
+const configure = (changes: Record<string, string> = {}) => setEnvironment({ ...process.env, ...changes });
 beforeAll(() => {
   vi.stubEnv('IDP_JWT_KEY', idp.publicKeyPem);
   vi.stubEnv('PUBLIC_ORIGIN', ORIGIN);

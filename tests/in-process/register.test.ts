@@ -53,7 +53,7 @@ test.each([
         import('#lib/base/env'),
       ]),
     );
-    setEnvironment(undefined);
+    setEnvironment();
     const submit = async (identityProviderUserId: string) => {
       const headers = { [VERDICT]: signVerdict({ user: 'user_own', issuedAt: 0 }) };
       const body = JSON.stringify({ identityProviderUserId });
@@ -69,7 +69,7 @@ test.each([
       expect([other.body, database.takeStatements()]).toEqual([{ message: 'Forbidden' }, []]);
     expect(await database.users('user\\_o%')).toEqual(ids);
     vi.stubEnv('REGISTER_OWN_ID_ONLY', '');
-    setEnvironment(undefined);
+    setEnvironment();
   },
 );
 

@@ -1,7 +1,7 @@
 import { signingKey } from 'clerk-emulator';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { parseEnvironment, setEnvironment } from '#lib/base/env';
+import { setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
 import { authenticator } from '#lib/clerk/api-session';
 import { readVerdict, signVerdict, VERDICT } from '#lib/http/signed-verdict';
@@ -39,7 +39,7 @@ function authenticatorWith(respond: (request: NextRequest) => Promise<Response |
 beforeEach(() => {
   vi.useFakeTimers({ now: NOW });
   vi.spyOn(performance, 'now').mockImplementation(() => Date.now());
-  setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES }));
+  setEnvironment({ ...BUILD_TIME_VALUES });
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -112,7 +112,7 @@ test.each([
     const verdict = isUnchecked ? { reason, isUnchecked } : { reason };
     expect([state.get('x-clerk-auth-status'), readVerdict(state)]).toEqual(['signed-out', verdict]);
     expect(warn.mock.calls).toEqual(isUnchecked ? [[{ reason }, 'credential not verified']] : []);
-    setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_JWT_KEY }));
+    setEnvironment({ ...BUILD_TIME_VALUES, IDP_JWT_KEY });
     expect(readVerdict(await call())).toEqual({ reason });
     expect(sdk).toHaveBeenCalledTimes(2);
   },
@@ -149,7 +149,7 @@ test('With IDP_JWT_KEY, a verification has no time limit. Without it, a session 
     [BUILD_TIME_VALUES, { reason: 'not-verified', isUnchecked: true }],
     [{ ...BUILD_TIME_VALUES, IDP_JWT_KEY }, { user: 'user_1' }],
   ] as const) {
-    setEnvironment(parseEnvironment(variables));
+    setEnvironment(variables);
     const verifying = authenticatorWith(slow).verdict();
     await vi.advanceTimersByTimeAsync(60_000);
     expect(await verifying).toEqual(verdict);

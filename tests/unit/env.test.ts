@@ -3,8 +3,10 @@ import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 import { databaseOptions } from '#lib/base/database-url';
-import { parseEnvironment, variables } from '#lib/base/env';
+import { parseEnvironmentSubset, variables } from '#lib/base/env';
 import { InvalidEnvironmentError } from '#lib/base/errors';
+import { variables as clerkVariables } from '#lib/clerk/variables';
+import { allVariables } from '#lib/variables';
 import { BUILD_TIME_VALUES as complete } from '../harness/build';
 import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 
@@ -13,10 +15,11 @@ const secretOf = (bytes: number) => `whsec_${Buffer.alloc(bytes, 7).toString('ba
 const pem = ({ publicKey }: { publicKey: KeyObject }) =>
   publicKey.export({ type: 'spki', format: 'pem' }).toString();
 
-/** Returns the error message of parseEnvironment(), or an empty string if the variables are valid. */
+const parse = (source: Record<string, string | undefined>) => parseEnvironmentSubset(allVariables, source);
+/** Returns the error message, or an empty string if the variables are valid. */
 const problemsOf = (overrides: Record<string, string | undefined>) => {
   try {
-    parseEnvironment({ ...complete, ...overrides });
+    parse({ ...complete, ...overrides });
     return '';
   } catch (error) {
     if (error instanceof InvalidEnvironmentError) return error.message;
@@ -59,7 +62,7 @@ test.each<[name: string, value: string | undefined, parsed: unknown]>([
     url,
   ]),
 ])('The variable %s may have the value %j', (name, value, parsed) => {
-  expect(Reflect.get(parseEnvironment({ ...complete, [name]: value }), name)).toEqual(parsed);
+  expect(Reflect.get(parse({ ...complete, [name]: value }), name)).toEqual(parsed);
 });
 
 test('A live secret key and a live publishable key are valid together', () => {
@@ -98,6 +101,7 @@ const INVALID: Readonly<Record<string, Readonly<Record<string, readonly string[]
       ...['whsec_!!!!', 'AAAAwhsec_'].map((prefix) => secretOf(33).replace('whsec_', prefix)),
     ],
   },
+  VERDICT_SIGNING_KEY: { 'must have at least 32 printable ASCII characters': ['x'.repeat(31)] },
   REGISTER_OWN_ID_ONLY: { 'must be 1 or unset': ['0', 'true', ' 1'] },
   IDP_AUTHORIZED_PARTIES: {
     'must contain origins (https://app.example.com), separated by spaces': [
@@ -160,7 +164,7 @@ test.each(
 
 test('One error lists every missing variable', () => {
   const problems = Object.keys(complete).map((name) => `${name} is missing`);
-  expect(() => parseEnvironment({ IDP_SECRET_KEY: '', DATABASE_URL: '  ' })).toThrow(
+  expect(() => parse({ IDP_SECRET_KEY: '', DATABASE_URL: '  ' })).toThrow(
     expect.objectContaining({
       name: 'InvalidEnvironmentError',
       problems,
@@ -186,7 +190,7 @@ test.each([
   ['a PEM that is encoded in base64 again', Buffer.from(key).toString('base64')],
   ['a key in PKCS #1 format', publicKey.export({ type: 'pkcs1', format: 'pem' }).toString()],
 ])('IDP_JWT_KEY may have each form in which operators store it: %s', (_form, value) => {
-  expect(parseEnvironment({ ...complete, IDP_JWT_KEY: value }).IDP_JWT_KEY).toBe(key);
+  expect(parse({ ...complete, IDP_JWT_KEY: value })).toMatchObject({ IDP_JWT_KEY: key });
 });
 
 const ENCRYPTED = { type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'secret' } as const;
@@ -246,7 +250,7 @@ const rowsOf = (page: string, heading: string) => {
 };
 
 test('README.md, .env.example and the contract describe each variable of the service once', () => {
-  const names = Object.keys(variables.shape);
+  const names = Object.keys({ ...clerkVariables.shape, ...variables.shape });
   const example = readFileSync('.env.example', 'utf8').match(/^[A-Z_]+(?==)/gm);
   expect(example?.toSorted()).toEqual(names.toSorted());
   const readme = rowsOf('README.md', 'Configuration');

@@ -1,13 +1,13 @@
 import { NextRequest } from 'next/server';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { parseEnvironment, setEnvironment } from '#lib/base/env';
+import { setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
 import type { Resolve } from '#lib/core/resolve';
 import type { Verdict } from '#lib/core/verdict';
 import { guard } from '#lib/guard';
 import { guardTenant } from '#lib/guard-tenant';
 import { json, type RouteHandler } from '#lib/http/route';
-import { PAGE_PATH, signVerdict, VERDICT } from '#lib/http/signed-verdict';
+import { PAGE_PATH, readVerdict, signVerdict, VERDICT } from '#lib/http/signed-verdict';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
 vi.mock('#lib/ids/cache', () => ({ readCachedId: vi.fn() }));
@@ -47,7 +47,7 @@ const logged = (fields: object) =>
 
 beforeEach(() => {
   vi.clearAllMocks();
-  setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES }));
+  setEnvironment({ ...BUILD_TIME_VALUES });
   vi.mocked(resolveId).mockImplementation(async (kind) => ({
     state: 'linked',
     id: `id of the ${kind}`,
@@ -55,10 +55,11 @@ beforeEach(() => {
   }));
 });
 
-const otherKey = () => {
-  setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_SECRET_KEY: 'sk_test_anothersecretkey' }));
+/** Returns a verdict with the signature of a service with these variables. */
+const signedWith = (variables: Record<string, string>) => () => {
+  setEnvironment({ ...BUILD_TIME_VALUES, ...variables });
   const forged = signed(member);
-  setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES }));
+  setEnvironment({ ...BUILD_TIME_VALUES });
   return forged;
 };
 const payload = Buffer.from('{"user":"user_2"}').toString('base64url');
@@ -91,7 +92,16 @@ describe.each([
       'the signature of another verdict',
       () => ({ [VERDICT]: `${payload}.${signVerdict(member).split('.')[1]}` }),
     ],
-    ['no-verdict', 'a verdict that was signed with another key', otherKey],
+    [
+      'no-verdict',
+      'a verdict that was signed with another secret key',
+      signedWith({ IDP_SECRET_KEY: 'sk_test_anothersecretkey' }),
+    ],
+    [
+      'no-verdict',
+      'a verdict that was signed with a key of its own',
+      signedWith({ VERDICT_SIGNING_KEY: 'x'.repeat(32) }),
+    ],
   ])('responds with 401, logs the reason %s and looks up no id: %s', async (reason, _what, headers) => {
     expect(await send(guarded, headers())).toMatchObject(UNAUTHORIZED);
     logged({ reason });
@@ -189,4 +199,10 @@ test.each<[string, Verdict, string]>([
 test('A session with the required role passes', async () => {
   const { status, body } = await send(onlyAdmins, signed(inRole('org:admin')));
   expect([status, body]).toMatchObject([200, { organizationRole: 'org:admin' }]);
+});
+
+test('Without a key, no verdict is signed or read', () => {
+  setEnvironment({ ...BUILD_TIME_VALUES, IDP_SECRET_KEY: '' });
+  expect(() => signed(member)).toThrow('VERDICT_SIGNING_KEY is missing');
+  expect(() => readVerdict(new Headers())).toThrow('VERDICT_SIGNING_KEY is missing');
 });

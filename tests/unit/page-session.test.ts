@@ -1,12 +1,12 @@
 import { type NextFetchEvent, NextRequest, NextResponse } from 'next/server';
 import { expect, test, vi } from 'vitest';
-import { parseEnvironment, setEnvironment } from '#lib/base/env';
+import { setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
 import { pageResponse } from '#lib/clerk/page-session';
 import { readVerdict, VERDICT } from '#lib/http/signed-verdict';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
-setEnvironment(parseEnvironment(BUILD_TIME_VALUES));
+setEnvironment(BUILD_TIME_VALUES);
 
 const event: NextFetchEvent = Object.create(null);
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { ProviderEntry, ProviderPage } from '#lib/clerk/backend-api';
 import { paginate } from '#lib/operator/paginate';
+import type { ProviderEntry, ProviderPage } from '#lib/provider-port';
 
 /** A user in the provider's database. The time is the creation time in milliseconds, with decimals. */
 interface Row {

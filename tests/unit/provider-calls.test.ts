@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { parseEnvironment, setEnvironment } from '#lib/base/env';
+import { setEnvironment } from '#lib/base/env';
 import { TransientError } from '#lib/base/errors';
 import { listById, listPage } from '#lib/clerk/backend-api';
 import { browserSettings, mailsOnConsole } from '#lib/clerk/browser-settings';
@@ -124,13 +124,13 @@ test.each([
 
 test('The browser uses the proxy /__clerk and the console in IDP_CONSOLE_URL only if CLERK_FAPI_URL is set', () => {
   const key = BUILD_TIME_VALUES.IDP_PUBLISHABLE_KEY;
-  setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, IDP_CONSOLE_URL: 'http://127.0.0.1:3900' }));
+  setEnvironment({ ...BUILD_TIME_VALUES, IDP_CONSOLE_URL: 'http://127.0.0.1:3900' });
   expect([browserSettings(), mailsOnConsole()]).toEqual([{ publishableKey: key }, undefined]);
   const local = { CLERK_FAPI_URL: 'http://127.0.0.1:4001', IDP_CONSOLE_URL: 'http://127.0.0.1:3900' };
-  setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES, ...local }));
+  setEnvironment({ ...BUILD_TIME_VALUES, ...local });
   expect([browserSettings(), mailsOnConsole()]).toEqual([
     { publishableKey: key, proxyUrl: '/__clerk' },
     'http://127.0.0.1:3900',
   ]);
-  setEnvironment(undefined);
+  setEnvironment();
 });

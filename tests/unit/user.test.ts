@@ -1,5 +1,5 @@
 import { beforeEach, expect, test, vi } from 'vitest';
-import { parseEnvironment, setEnvironment } from '#lib/base/env';
+import { setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
 import { withLogFields } from '#lib/http/request-log';
 import { PAGE_PATH, signVerdict, VERDICT } from '#lib/http/signed-verdict';
@@ -24,7 +24,7 @@ const visit = (verdict: Parameters<typeof signVerdict>[0], headers: Record<strin
 };
 
 beforeEach(() => {
-  setEnvironment(parseEnvironment({ ...BUILD_TIME_VALUES }));
+  setEnvironment({ ...BUILD_TIME_VALUES });
   info.mockClear();
 });
 

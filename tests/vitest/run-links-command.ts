@@ -1,10 +1,9 @@
 import { vi } from 'vitest';
-import { variables } from '#lib/base/env';
 import type { Kind } from '#lib/core/ports';
 import { BUILD_TIME_VALUES } from '../harness/build';
 import { startProvider } from '../harness/identity-provider';
 import { startInProcess } from '../harness/in-process';
-import { SECRET_KEY } from '../harness/keys';
+import { SECRET_KEY, VARIABLE_NAMES } from '../harness/keys';
 import { forgetModules } from './forget-modules';
 import { stopAfterAll } from './stop-after-all';
 
@@ -20,7 +19,7 @@ export async function runLinksCommand(
 ) {
   const { argv } = process;
   const written = { stdout: '', stderr: '' };
-  for (const name of Object.keys(variables.shape)) vi.stubEnv(name, environment[name] ?? '');
+  for (const name of VARIABLE_NAMES) vi.stubEnv(name, environment[name] ?? '');
   const spies = (['stdout', 'stderr'] as const).map((stream) =>
     vi.spyOn(process[stream], 'write').mockImplementation((chunk) => {
       written[stream] += chunk;
