@@ -3,7 +3,7 @@ import { verifyToken } from '@clerk/backend';
 import * as mcp from '@modelcontextprotocol/client';
 import { expect, test } from 'vitest';
 import { downloadJson, isPublicAddress } from '../src/frontend-api/oauth-documents';
-import { manualClock } from '../src/testing/manual-clock';
+import { manualClock } from '../src/testing';
 import { PASSWORD, startBrowser, submit } from './helpers/browser';
 import { developmentBrowser } from './helpers/development-browser';
 import { startProvider } from './helpers/emulator';

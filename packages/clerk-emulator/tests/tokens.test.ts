@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { parsePublishableKey } from '../src/instance/instance';
 import { generateSigningKeyPem, signingKey } from '../src/instance/jwt';
 import { hashPassword, passwordMatches } from '../src/instance/passwords';
-import { signToken } from '../src/testing/tokens';
+import { signToken } from '../src/testing';
 
 const key = signingKey(generateSigningKeyPem());
 const instance = { signingKey: key };

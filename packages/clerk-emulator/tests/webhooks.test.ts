@@ -3,7 +3,7 @@ import { Webhook } from 'svix';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { EmulatorOptions } from '../src/emulator';
-import { manualClock } from '../src/testing/manual-clock';
+import { manualClock } from '../src/testing';
 import { startForTest } from './helpers/emulator';
 import { startHttpServer } from './helpers/http-server';
 import { stopAfterTest } from './helpers/stop';

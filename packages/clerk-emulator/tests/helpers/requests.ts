@@ -4,7 +4,7 @@ import { type IncomingHttpHeaders, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { isClerkAPIResponseError } from '@clerk/backend/errors';
 import type { Emulator } from '../../src/emulator';
-import { type Signing, signToken } from '../../src/testing/tokens';
+import { type Signing, signToken } from '../../src/testing';
 
 /** Returns the error of a call of the Backend SDK. Throws if the call succeeds or fails without an error response. */
 export async function errorOf(call: Promise<unknown>) {
