@@ -169,38 +169,8 @@ async function readRequest({ req }: Context): Promise<ApiRequest> {
 }
 
 const MAX_BODY_BYTES = 64 * 1024;
-/** Limit of Clerk's for a form with a picture. */
-const MAX_FORM_BYTES = 10 * 1024 * 1024;
-
-/** Returns the fields of the body, and the file of a form. clerk-js sends a file as a data URL, too. */
-async function readFields(req: HonoRequest): Promise<Pick<ApiRequest, 'body' | 'file'>> {
-  const type = req.header('content-type') ?? '';
-  const isForm = /^multipart\/form-data\s*;/i.test(type);
-  const isFile = /^application\/octet-stream\b/i.test(type);
-  const bytes = await readBody(req, isForm || isFile ? MAX_FORM_BYTES : MAX_BODY_BYTES);
-  const text = bytes.toString();
-  if (isFile) {
-    const [, mime = '', base64 = ''] = /^data:([^;,]*);base64,(.*)$/s.exec(text) ?? [];
-    return { body: {}, file: { type: mime, base64 } };
-  }
-  if (!isForm) return { body: parseFields(text, type) };
-  const form = await new Response(bytes, { headers: { 'content-type': type } }).formData().catch(() => {
-    throw new ApiError(400, 'request_body_invalid', 'The body is not a form.');
-  });
-  const files = [...form.values()].filter((value) => typeof value !== 'string');
-  const [first] = files;
-  const base64 = first && Buffer.from(await first.arrayBuffer()).toString('base64');
-  const fields = [...form].filter(([, value]) => typeof value === 'string');
-  return { body: Object.fromEntries(fields), file: first && { type: first.type, base64: base64 ?? '' } };
-}
-
-/** Returns the body. Throws a 413 above the limit, without reading the body if its `Content-Length` says so. */
-async function readBody(req: HonoRequest, limit: number): Promise<Buffer<ArrayBuffer>> {
-  const declared = Number(req.header('content-length') ?? 0);
-  const bytes = Buffer.from(declared > limit ? new ArrayBuffer() : await req.arrayBuffer());
-  if (Math.max(declared, bytes.length) <= limit) return bytes;
-  throw new ApiError(413, 'request_body_too_large', 'The body is too large.');
-}
+/** Limit of Clerk's for a picture. */
+const MAX_FILE_BYTES = 10 * 1024 * 1024;
 
 /** Returns true for a content type that a page of another origin can send only after a CORS preflight. */
 export const isJson = (type: string): boolean => /^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type);
@@ -210,14 +180,31 @@ const JsonBody = z.union([
   z.array(z.unknown()).transform((items) => ({ items })),
 ]);
 
-/** Returns the fields of a JSON or form body, none of an empty one. Throws a 400 for JSON other than an object or array. */
-function parseFields(text: string, type: string): Record<string, unknown> {
-  if (text === '') return {};
-  if (!isJson(type)) return readParameters(new URLSearchParams(text));
+/**
+ * Returns the fields of a JSON object, a JSON array or a form, and the file of a form. clerk-js sends a file as a data URL, too.
+ * Throws a 400 for another body, and a 413 above the limit, without reading the body if its `Content-Length` says so.
+ */
+async function readFields(req: HonoRequest): Promise<Pick<ApiRequest, 'body' | 'file'>> {
+  const type = req.header('content-type') ?? '';
+  const limit = /^(multipart\/form-data|application\/octet-stream)\b/i.test(type)
+    ? MAX_FILE_BYTES
+    : MAX_BODY_BYTES;
+  if (Number(req.header('content-length') ?? 0) > limit || (await req.arrayBuffer()).byteLength > limit)
+    throw new ApiError(413, 'request_body_too_large', 'The body is too large.');
+  if (/^application\/octet-stream\b/i.test(type)) {
+    const [, mime = '', base64 = ''] = /^data:([^;,]*);base64,(.*)$/s.exec(await req.text()) ?? [];
+    return { body: {}, file: { type: mime, base64 } };
+  }
   try {
-    return JsonBody.parse(JSON.parse(text));
+    if (isJson(type)) return { body: JsonBody.parse(JSON.parse((await req.text()) || '{}')) };
+    const form = Object.entries(await req.parseBody({ all: true }));
+    const file = form.map(([, value]) => value).find((value) => value instanceof File);
+    return {
+      body: Object.fromEntries(form.filter(([, value]) => !(value instanceof File))),
+      file: file && { type: file.type, base64: Buffer.from(await file.arrayBuffer()).toString('base64') },
+    };
   } catch {
-    throw new ApiError(400, 'request_body_invalid', 'The body is not a JSON object.');
+    throw new ApiError(400, 'request_body_invalid', 'The body is not a JSON object or a form.');
   }
 }
 
