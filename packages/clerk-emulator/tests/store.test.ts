@@ -50,21 +50,6 @@ test('Only the owner has permissions on the data file', async () => {
   expect((await stat(file)).mode & 0o077).toBe(0);
 });
 
-test('A data file whose tickets are two tables, as in earlier versions, loads with all tickets', async () => {
-  const file = join(folder, 'earlier.json');
-  const fields = { ticket: 'ticket_1', status: 'pending', expireAt: 1, createdAt: 1, updatedAt: 1 };
-  const token = { ...fields, id: 'sit_1', userId: 'user_1' };
-  const invitation = { ...fields, id: 'inv_1', email: 'a@b.example', publicMetadata: {}, redirectUrl: null };
-  const data = { version: 2, signingKeyPem: '', signInTokens: [token], invitations: [invitation] };
-  await writeFile(file, JSON.stringify(data));
-  const store = await openStore(file);
-  expect(store.tickets.all()).toEqual([
-    { ...token, kind: 'sign_in_token' },
-    { ...invitation, kind: 'invitation' },
-  ]);
-  await store.close();
-});
-
 test('An invalid data file causes an error that names the file, and the file is not changed', async () => {
   const cases = { 'broken.json': '{"version":1,', 'other.json': '{"version":2}', 'empty.json': '' };
   for (const [name, text] of Object.entries(cases)) {

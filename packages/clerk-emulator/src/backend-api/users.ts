@@ -10,7 +10,7 @@ import {
   updateUser,
 } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
-import { type Delivery, type OrganizationInvitation, type User, UserSettings } from '../instance/data';
+import type { OrganizationInvitation, User } from '../instance/data';
 import { EmailAddress, PhoneNumber, textsOf, withPrimary } from '../instance/identifiers';
 import { storeImage } from '../instance/images';
 import type { Instance } from '../instance/instance';
@@ -23,6 +23,8 @@ import {
 import { invitationsTo, membershipsOf } from '../instance/organizations';
 import { hashPassword, importDigest, passwordMatches } from '../instance/passwords';
 import { invitationStatus, userResource } from '../instance/resources';
+import { UserSettings } from '../instance/settings';
+import type { Delivery } from '../instance/webhook-attempt';
 import { describeList, type Fields, optionalPage } from './lists';
 import { changedMetadata, MetadataChange, mergedMetadata } from './metadata';
 

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { createSession, createUser, deleteUser, updateUser } from '../instance/accounts';
 import { requireFound } from '../instance/api-error';
-import { dataSchema } from '../instance/data';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import {
@@ -11,6 +10,7 @@ import {
   updateMember,
   updateOrganization,
 } from '../instance/organizations';
+import { dataSchema } from '../instance/table';
 import { startWebhooks } from '../instance/webhooks';
 
 const Event = z.object({ data: z.record(z.string(), z.unknown()) });

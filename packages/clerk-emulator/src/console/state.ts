@@ -1,8 +1,9 @@
 import type { Context } from 'hono';
 import { streamSSE } from 'hono/streaming';
-import type { Delivery, Mail, OAuthClient, OAuthGrant, Session, User } from '../instance/data';
+import type { Mail, OAuthClient, OAuthGrant, Session, User } from '../instance/data';
 import type { Instance } from '../instance/instance';
 import type { LoggedRequest } from '../instance/requests';
+import type { Delivery } from '../instance/webhook-attempt';
 import type { DeliverySettings } from '../instance/webhooks';
 
 /** A user on the page, with the sessions of the user but without the password hash and the metadata. */

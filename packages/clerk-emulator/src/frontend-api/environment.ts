@@ -1,8 +1,8 @@
 import { PASSWORD_LENGTH, USERNAME_LENGTH } from '../instance/accounts';
+import { identificationStrategies } from '../instance/attempt-resources';
 import { KIND_NAMES, KINDS } from '../instance/identifiers';
 import { imageUrl } from '../instance/images';
 import type { Instance } from '../instance/instance';
-import { identificationStrategies } from '../instance/resources';
 import type { Settings } from '../instance/settings';
 
 const ATTRIBUTES =

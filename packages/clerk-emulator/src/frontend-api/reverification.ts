@@ -1,12 +1,13 @@
 import { parse, type Routes, wrapHandlers } from '../http';
 import { requireUser } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
+import { firstFactors } from '../instance/attempt-resources';
 import type { Session, User, Verification } from '../instance/data';
 import type { Instance } from '../instance/instance';
 import { factorAge } from '../instance/issued-tokens';
 import { CodeRequest, checkCode, FirstFactor, mailCodeToUser, unsent } from '../instance/mail';
 import { verifyPassword } from '../instance/passwords';
-import { firstFactors, verificationResource } from '../instance/resources';
+import { verificationResource } from '../instance/resources';
 import { type BrowserRequest, requireOwnSession } from './browser';
 import { currentSession } from './session';
 

@@ -1,19 +1,13 @@
 import { z } from 'zod';
 import { parse, type Routes, wrapHandlers } from '../http';
 import { activeSessions, endSession, sessionTasks } from '../instance/accounts';
+import { signInResource, signUpResource } from '../instance/attempt-resources';
 import type { Session, User } from '../instance/data';
 import type { Instance } from '../instance/instance';
 import { factorAge, issueToken } from '../instance/issued-tokens';
 import { publicMembershipResource } from '../instance/organization-resources';
 import { activeOrganization, membershipsOf } from '../instance/organizations';
-import {
-  datedResource,
-  publicUserData,
-  publicUserResource,
-  sessionBase,
-  signInResource,
-  signUpResource,
-} from '../instance/resources';
+import { datedResource, publicUserData, publicUserResource, sessionBase } from '../instance/resources';
 import { type Browser, type BrowserRequest, requireOwnSession } from './browser';
 
 type Resource = Record<string, unknown> | null;

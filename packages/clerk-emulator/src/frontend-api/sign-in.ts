@@ -12,13 +12,13 @@ import {
   updateUser,
 } from '../instance/accounts';
 import { ApiError } from '../instance/api-error';
+import { signInResource } from '../instance/attempt-resources';
 import { type Client, SignIn, type SignInToken, type User, Verification } from '../instance/data';
 import { userByIdentifier } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { CodeRequest, checkCode, FirstFactor, mailCodeToUser } from '../instance/mail';
 import { verifyPassword } from '../instance/passwords';
-import { signInResource } from '../instance/resources';
 import { connect, ownerOf, requireTransfer, type SocialAccount, transferable } from '../instance/social';
 import { closeTicket, requireTicket, verifiedByTicket } from '../instance/tickets';
 import {

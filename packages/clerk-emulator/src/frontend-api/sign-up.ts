@@ -9,12 +9,13 @@ import {
   requireUsername,
 } from '../instance/accounts';
 import { ApiError, parameterError } from '../instance/api-error';
-import { SignUp, UserSettings, type Verification } from '../instance/data';
+import { missingFields, signUpResource, unverifiedFields } from '../instance/attempt-resources';
+import { SignUp, type Verification } from '../instance/data';
 import { EmailAddress, PhoneNumber } from '../instance/identifiers';
 import { newId } from '../instance/ids';
 import type { Instance } from '../instance/instance';
 import { checkCode, mailCode } from '../instance/mail';
-import { missingFields, signUpResource, unverifiedFields } from '../instance/resources';
+import { UserSettings } from '../instance/settings';
 import { ownerOf, requireTransfer, type SocialAccount, transferable } from '../instance/social';
 import { closeTicket, requireTicket, ticketsOf, verifiedByTicket } from '../instance/tickets';
 import { ATTEMPT_LIFE, type BrowserRequest, requireOwnAttempt, requireSignedOut } from './browser';

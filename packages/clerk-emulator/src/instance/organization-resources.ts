@@ -2,7 +2,14 @@ import { ApiError } from './api-error';
 import type { Membership, Organization, OrganizationInvitation } from './data';
 import { imageUrl } from './images';
 import type { Instance } from './instance';
-import { datedResource, invitationStatus, publicUserData, type Resource, userImage } from './resources';
+import {
+  clerkFields,
+  datedResource,
+  invitationStatus,
+  publicUserData,
+  type Resource,
+  userImage,
+} from './resources';
 
 const SYSTEM_PERMISSIONS = {
   'org:admin': [
@@ -94,23 +101,18 @@ export function organizationResource(instance: Instance, organization: Organizat
 
 /** An organization in responses of the Frontend API, without the private metadata. */
 export function publicOrganizationResource(instance: Instance, organization: Organization): Resource {
-  const { store } = instance;
-  const isOwn = ({ organizationId }: Membership | OrganizationInvitation) =>
-    organizationId === organization.id;
+  const { memberships, organizationInvitations } = instance.store;
+  const invitations = organizationInvitations.where('organizationId', organization.id);
   return {
     object: 'organization',
     ...datedResource(organization),
-    name: organization.name,
-    slug: organization.slug,
+    ...clerkFields(organization, 'name', 'slug', 'adminDeleteEnabled', 'publicMetadata'),
     image_url: imageUrl(organization, organization.name),
     has_image: organization.imageUrl !== null,
-    members_count: store.memberships.all().filter(isOwn).length,
-    pending_invitations_count: store.organizationInvitations
-      .all()
-      .filter((each) => isOwn(each) && invitationStatus(instance, each) === 'pending').length,
+    members_count: memberships.where('organizationId', organization.id).length,
+    pending_invitations_count: invitations.filter((each) => invitationStatus(instance, each) === 'pending')
+      .length,
     max_allowed_memberships: organization.maxMemberships,
-    admin_delete_enabled: organization.adminDeleteEnabled,
-    public_metadata: organization.publicMetadata,
   };
 }
 
@@ -137,10 +139,9 @@ export function publicMembershipResource(instance: Instance, membership: Members
   return {
     object: 'organization_membership',
     ...datedResource(membership),
-    role: membership.role,
+    ...clerkFields(membership, 'role', 'publicMetadata'),
     role_name: roleName(membership.role),
     permissions: permissionsOf(instance, membership.role),
-    public_metadata: membership.publicMetadata,
     organization: organization && publicOrganizationResource(instance, organization),
     public_user_data: user && publicUserData(user),
   };
@@ -152,8 +153,7 @@ export function invitationResource(instance: Instance, invitation: OrganizationI
   return {
     ...publicInvitationResource(invitation),
     status: invitationStatus(instance, invitation),
-    private_metadata: invitation.privateMetadata,
-    inviter_id: invitation.inviterId,
+    ...clerkFields(invitation, 'privateMetadata', 'inviterId'),
     public_inviter_data: inviter ? publicUserData(inviter) : null,
   };
 }
@@ -170,12 +170,9 @@ export function publicInvitationResource(invitation: OrganizationInvitation): Re
   return {
     object: 'organization_invitation',
     ...datedResource(invitation),
-    organization_id: invitation.organizationId,
+    ...clerkFields(invitation, 'organizationId', 'role', 'status', 'publicMetadata'),
     email_address: invitation.email,
-    role: invitation.role,
     role_name: roleName(invitation.role),
-    status: invitation.status,
-    public_metadata: invitation.publicMetadata,
     // The emulator mails no links, so `notify` and `redirect_url` of a request have no effect.
     url: null,
     expires_at: invitation.expireAt,

@@ -5,17 +5,14 @@ import type {
   Invitation,
   OrganizationInvitation,
   Session,
-  SignIn,
   SignInToken,
-  SignUp,
   Ticket,
   User,
   Verification,
 } from './data';
-import { isVerified, KIND_NAMES, KINDS, type Kind } from './identifiers';
+import { KINDS, type Kind } from './identifiers';
 import { imageUrl } from './images';
 import type { Instance } from './instance';
-import type { Settings } from './settings';
 
 /** A JSON object in Clerk's format. */
 export type Resource = Record<string, unknown>;
@@ -26,12 +23,14 @@ function verificationObject(strategy: string): string {
   return strategy.startsWith('oauth_') ? 'verification_oauth' : 'verification_otp';
 }
 
+/** Returns fields of a row under Clerk's names, such as `created_at` for `createdAt`. */
+export function clerkFields<Row>(row: Row, ...names: readonly (keyof Row & string)[]): Resource {
+  const clerkName = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return Object.fromEntries(names.map((name) => [clerkName(name), row[name]]));
+}
+
 /** The fields that most resources share. */
-export const datedResource = ({ id, createdAt, updatedAt }: Dated): Resource => ({
-  id,
-  created_at: createdAt,
-  updated_at: updatedAt,
-});
+export const datedResource = (row: Dated) => clerkFields(row, 'id', 'createdAt', 'updatedAt');
 
 /** A user in responses of the Backend API and in events. */
 export function userResource(user: User): Resource {
@@ -42,15 +41,11 @@ export function userResource(user: User): Resource {
 export function publicUserResource(user: User, memberships: readonly Resource[] = []): Resource {
   const { emails, phones, wallets } = user;
   return {
-    id: user.id,
     object: 'user',
-    external_id: user.externalId,
-    username: user.username,
-    first_name: user.firstName,
-    last_name: user.lastName,
-    image_url: userImage(user),
+    ...clerkFields(user, 'id', 'externalId', 'username', 'banned', 'locked', 'updatedAt'),
+    ...clerkFields(user, 'publicMetadata', 'unsafeMetadata', 'lastSignInAt'),
+    ...userData(user),
     profile_image_url: userImage(user),
-    has_image: user.imageUrl !== null,
     primary_email_address_id: emails[0]?.id ?? null,
     primary_phone_number_id: phones[0]?.id ?? null,
     primary_web3_wallet_id: wallets[0]?.id ?? null,
@@ -72,18 +67,12 @@ export function publicUserResource(user: User, memberships: readonly Resource[] 
     two_factor_enabled: false,
     mfa_enabled_at: null,
     mfa_disabled_at: null,
-    public_metadata: user.publicMetadata,
-    unsafe_metadata: user.unsafeMetadata,
-    last_sign_in_at: user.lastSignInAt,
     last_active_at: user.lastSignInAt,
-    banned: user.banned,
-    locked: user.locked,
     deprovisioned: false,
     lockout_expires_in_seconds: null,
     verification_attempts_remaining: 100,
     ...user.settings,
     created_at: Math.floor(user.createdAt),
-    updated_at: user.updatedAt,
   };
 }
 
@@ -110,12 +99,11 @@ export function externalAccountResource(user: User, account: ExternalAccount): R
   return {
     ...identifierResource(user, account.id, 'external_account', strategy),
     ...(account.verification && { verification: verificationResource(account.verification) }),
+    ...clerkFields(account, 'firstName', 'lastName'),
     provider: strategy,
     identification_id: account.id,
     provider_user_id: account.email,
     email_address: account.email,
-    first_name: account.firstName,
-    last_name: account.lastName,
     approved_scopes: 'email profile',
     image_url: '',
     username: null,
@@ -152,10 +140,8 @@ export function deletedUserResource(user: User): Resource {
 export function sessionResource(session: Session): Resource {
   return {
     ...sessionBase(session),
-    user_id: session.userId,
-    client_id: session.clientId,
+    ...clerkFields(session, 'userId', 'clientId', 'createdAt', 'updatedAt'),
     last_active_organization_id: session.organizationId,
-    ...datedResource(session),
   };
 }
 
@@ -163,9 +149,7 @@ export function sessionResource(session: Session): Resource {
 export function signInTokenResource(token: SignInToken, { origin }: URL): Resource {
   return {
     ...(token.actor ? { object: 'actor_token', actor: token.actor } : { object: 'sign_in_token' }),
-    ...datedResource(token),
-    status: token.status,
-    user_id: token.userId,
+    ...clerkFields(token, 'id', 'status', 'userId', 'createdAt', 'updatedAt'),
     token: token.ticket,
     url: ticketLink(origin, token),
   };
@@ -184,9 +168,8 @@ export const invitationStatus = (
 export function invitationResource(instance: Instance, invitation: Invitation, { origin }: URL): Resource {
   return {
     object: 'invitation',
-    ...datedResource(invitation),
+    ...clerkFields(invitation, 'id', 'publicMetadata', 'createdAt', 'updatedAt'),
     email_address: invitation.email,
-    public_metadata: invitation.publicMetadata,
     revoked: invitation.status === 'revoked',
     status: invitationStatus(instance, invitation),
     url: ticketLink(origin, invitation),
@@ -203,11 +186,8 @@ export function sessionEventResource(session: Session, user: User): Resource {
 export function sessionBase(session: Session): Resource {
   return {
     object: 'session',
-    id: session.id,
-    status: session.status,
-    expire_at: session.expireAt,
+    ...clerkFields(session, 'id', 'status', 'expireAt', 'lastActiveAt'),
     abandon_at: session.expireAt,
-    last_active_at: session.lastActiveAt,
     actor: session.actor ?? null,
   };
 }
@@ -241,94 +221,6 @@ export function deviceResource(session: Session, client: Client | undefined): Re
   };
 }
 
-/** An attempt to sign in, with the strategies that its user may choose from. */
-export function signInResource({ settings, store }: Instance, signIn: SignIn): Resource {
-  const user = store.users.get(signIn.userId ?? '');
-  return {
-    object: 'sign_in_attempt',
-    id: signIn.id,
-    status: signIn.status,
-    identifier: signIn.identifier,
-    supported_identifiers: identificationStrategies(settings),
-    supported_first_factors: user && signIn.status !== 'complete' ? firstFactors(user, true) : null,
-    supported_second_factors: null,
-    first_factor_verification: verificationResource(signIn.verification),
-    second_factor_verification: null,
-    user_data: user ? userData(user) : null,
-    created_session_id: signIn.createdSessionId,
-    abandon_at: signIn.abandonAt,
-    client_trust_state: null,
-  };
-}
-
-/** Returns the identifiers with which users sign in. */
-export const identificationStrategies = ({ usernames, phoneNumbers }: Settings): string[] => [
-  'email_address',
-  ...(phoneNumbers ? ['phone_number'] : []),
-  ...(usernames ? ['username'] : []),
-];
-
-/** An attempt to sign up. An unverified address is in `unverified_fields` only if the instance verifies addresses. */
-export function signUpResource({ settings }: Instance, signUp: SignUp): Resource {
-  const { email, phone, verification, phoneVerification } = signUp;
-  const isOptional = settings.phoneNumbers;
-  return {
-    object: 'sign_up_attempt',
-    id: signUp.id,
-    status: signUp.status,
-    required_fields: [...(isOptional ? [] : ['email_address']), 'password'],
-    optional_fields: [
-      ...identificationStrategies(settings).filter((name) => isOptional || name !== 'email_address'),
-      'first_name',
-      'last_name',
-    ],
-    missing_fields: missingFields(signUp, settings),
-    unverified_fields: unverifiedFields(signUp, settings),
-    username: signUp.username,
-    first_name: signUp.firstName,
-    last_name: signUp.lastName,
-    email_address: email,
-    phone_number: phone,
-    web3_wallet: null,
-    has_password: signUp.password !== null,
-    password_enabled: signUp.password !== null,
-    custom_action: false,
-    external_id: null,
-    public_metadata: {},
-    unsafe_metadata: signUp.unsafeMetadata,
-    created_session_id: signUp.createdSessionId,
-    created_user_id: signUp.createdUserId,
-    abandon_at: signUp.abandonAt,
-    legal_accepted_at: signUp.legalAcceptedAt,
-    protect_check: null,
-    verifications: {
-      email_address: codeVerificationResource(verification, 'email_code'),
-      phone_number: codeVerificationResource(phoneVerification, 'phone_code'),
-      web3_wallet: null,
-      external_account: verificationResource(signUp.externalVerification),
-    },
-  };
-}
-
-/** Returns the required fields that a sign-up lacks. A user of a social provider needs no password. */
-export function missingFields({ email, phone, password, external }: SignUp, settings: Settings): string[] {
-  const hasIdentifier = email !== null || (settings.phoneNumbers && phone !== null);
-  return [
-    ...(hasIdentifier ? [] : ['email_address']),
-    ...(password === null && external === null ? ['password'] : []),
-  ];
-}
-
-/** Returns the identifiers of a sign-up that the user has to verify. */
-export function unverifiedFields(signUp: SignUp, { verifyEmailAtSignUp }: Settings): string[] {
-  const { email, phone, verification, phoneVerification } = signUp;
-  const isOpen = (each: Verification | null) => each?.status !== 'verified';
-  return [
-    ...(email !== null && isOpen(verification) && verifyEmailAtSignUp ? ['email_address'] : []),
-    ...(phone !== null && isOpen(phoneVerification) ? ['phone_number'] : []),
-  ];
-}
-
 /** Returns the picture of a user, or else the initials. */
 export const userImage = (user: User) =>
   imageUrl(
@@ -336,10 +228,9 @@ export const userImage = (user: User) =>
     [user.firstName, user.lastName].filter(Boolean).join(' ') || (user.username ?? user.email ?? ''),
   );
 
-function userData(user: User): Resource {
+export function userData(user: User): Resource {
   return {
-    first_name: user.firstName,
-    last_name: user.lastName,
+    ...clerkFields(user, 'firstName', 'lastName'),
     image_url: userImage(user),
     has_image: user.imageUrl !== null,
   };
@@ -351,46 +242,13 @@ export function publicUserData(user: User): Resource {
   return { ...userData(user), identifier, user_id: user.id };
 }
 
-/** Returns the strategies by which a user can be verified: the password, a code to each verified identifier, and accounts. */
-export function firstFactors(user: User, canReset = false): Resource[] {
-  const byCode = (kind: Kind, strategy: string) =>
-    user[KINDS[kind].list].filter(isVerified).map(({ id, value }, index) => ({
-      strategy,
-      [`${kind}_id`]: id,
-      safe_identifier: value,
-      primary: index === 0,
-    }));
-  const hasPassword = user.password !== null;
-  return [
-    ...(hasPassword ? [{ strategy: 'password' }] : []),
-    ...KIND_NAMES.flatMap((kind) => byCode(kind, KINDS[kind].strategy)),
-    ...user.externalAccounts
-      .filter((each) => !each.verification)
-      .map(({ provider }) => ({ strategy: `oauth_${provider}` })),
-    ...(hasPassword && canReset ? KIND_NAMES.flatMap((kind) => byCode(kind, KINDS[kind].reset)) : []),
-  ];
-}
-
 /** A verification, or null if none has begun. */
 export function verificationResource(verification: Verification | null): Resource | null {
   if (verification === null) return null;
   return {
     object: verificationObject(verification.strategy),
-    status: verification.status,
-    strategy: verification.strategy,
-    attempts: verification.attempts,
-    expire_at: verification.expireAt,
+    ...clerkFields(verification, 'status', 'strategy', 'attempts', 'expireAt'),
     external_verification_redirect_url: verification.social?.page ?? null,
     error: verification.error ?? null,
-  };
-}
-
-/** Returns null until a code is requested. The sign-up component of the SDK requests a code when it reads null. */
-function codeVerificationResource(verification: Verification | null, strategy: string): Resource | null {
-  if (verification === null) return null;
-  return {
-    ...verificationResource(verification),
-    next_action: verification.status === 'verified' ? '' : 'needs_attempt',
-    supported_strategies: [strategy],
   };
 }

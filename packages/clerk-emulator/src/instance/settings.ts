@@ -5,6 +5,22 @@ import { Algorithm, isUsableKey } from './jwt';
 export const setting = <Value>(schema: z.ZodType<Value>, initial: Value) =>
   schema.nullish().transform((value) => value ?? initial);
 
+/** Fields of a user with Clerk's names. A request sets them, and responses contain them. Null is the default. */
+export const UserSettings = z.object({
+  locale: z.string().nullable().default(null),
+  /** Clerk's SDKs have this field. Its documents do not. */
+  timezone: z.string().nullable().default(null),
+  legal_accepted_at: setting<number | null>(
+    z.iso.datetime({ offset: true }).transform(Date.parse).or(z.number()),
+    null,
+  ),
+  delete_self_enabled: setting(z.boolean(), true),
+  create_organization_enabled: setting(z.boolean(), true),
+  /** 0 is no limit. */
+  create_organizations_limit: setting(z.number(), 0),
+  bypass_client_trust: setting(z.boolean(), false),
+});
+
 /** A token template with the fields of `POST /v1/jwt_templates`. Its claims may contain shortcodes, such as `{{user.id}}`. */
 export const TokenTemplate = z
   .strictObject({

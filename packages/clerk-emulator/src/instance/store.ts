@@ -1,8 +1,8 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errorCode, messageOf } from '../errors';
-import { type Data, dataSchema } from './data';
 import { generateSigningKeyPem } from './jwt';
+import { type Data, dataSchema } from './table';
 
 /** The data of an emulator. */
 export interface Store extends Data {
@@ -28,53 +28,16 @@ const WRITE_SHARE = 0.1;
  * time is longer. Rejects with an error that names the file if the file is not readable or has another format.
  */
 export async function openStore(dataFile: string | undefined, newSigningKeyPem?: string): Promise<Store> {
-  const listeners = new Set<() => void>();
-  let isAnnouncing = false;
-  let unwritten = false;
-  let writeTimer: NodeJS.Timeout | undefined;
-  let writing = Promise.resolve();
-  let writeDelay = WRITE_DELAY_MS;
-
-  const announce = () => {
-    if (isAnnouncing) return;
-    isAnnouncing = true;
-    setImmediate(() => {
-      isAnnouncing = false;
-      for (const listener of listeners) listener();
-    });
-  };
+  const { listeners, announce } = announcements();
   const changed = () => {
-    unwritten = true;
-    scheduleWrite();
+    file?.changed();
     announce();
   };
-
   const schema = dataSchema(changed);
   const saved = dataFile === undefined ? undefined : await readDataFile(dataFile, schema.parse);
   const data =
     saved ?? schema.parse({ version: 2, signingKeyPem: newSigningKeyPem ?? generateSigningKeyPem() });
-
-  const write = async (file: string) => {
-    if (!unwritten) return;
-    unwritten = false;
-    const begun = Date.now();
-    await replaceFile(file, JSON.stringify(data));
-    writeDelay = Math.max(WRITE_DELAY_MS, (Date.now() - begun) / WRITE_SHARE);
-  };
-  const scheduleWrite = () => {
-    if (dataFile === undefined || writeTimer !== undefined) return;
-    writeTimer = setTimeout(() => {
-      writeTimer = undefined;
-      writing = writing
-        .then(() => write(dataFile))
-        .catch((error: unknown) => {
-          unwritten = true;
-          console.error(`The data of the emulator was not saved: ${messageOf(error)}`);
-        });
-    }, writeDelay);
-    writeTimer.unref();
-  };
-
+  const file = dataFile === undefined ? undefined : dataFileWriter(dataFile, data);
   if (saved === undefined) changed();
   return {
     ...data,
@@ -88,10 +51,56 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
       for (const table of Object.values(data)) if (typeof table === 'object') table.clear();
     },
     async close() {
-      clearTimeout(writeTimer);
       listeners.clear();
+      await file?.close();
+    },
+  };
+}
+
+/** Returns a function that calls the listeners at the end of the event loop iteration. */
+function announcements() {
+  const listeners = new Set<() => void>();
+  let isAnnouncing = false;
+  const announce = () => {
+    if (isAnnouncing) return;
+    isAnnouncing = true;
+    setImmediate(() => {
+      isAnnouncing = false;
+      for (const listener of listeners) listener();
+    });
+  };
+  return { listeners, announce };
+}
+
+/** Writes the data to the file soon after a change. `close` writes the last changes at once. */
+function dataFileWriter(file: string, data: Data) {
+  let timer: NodeJS.Timeout | undefined;
+  let unwritten = false;
+  let delay = WRITE_DELAY_MS;
+  let writing = Promise.resolve();
+  const write = async () => {
+    if (!unwritten) return;
+    unwritten = false;
+    const begun = Date.now();
+    await replaceFile(file, JSON.stringify(data));
+    delay = Math.max(WRITE_DELAY_MS, (Date.now() - begun) / WRITE_SHARE);
+  };
+  const writeLater = () => {
+    timer = undefined;
+    writing = writing.then(write).catch((error: unknown) => {
+      unwritten = true;
+      console.error(`The data of the emulator was not saved: ${messageOf(error)}`);
+    });
+  };
+  return {
+    changed() {
+      unwritten = true;
+      timer ??= setTimeout(writeLater, delay).unref();
+    },
+    async close() {
+      clearTimeout(timer);
       await writing;
-      if (dataFile !== undefined) await write(dataFile);
+      await write();
     },
   };
 }

@@ -1,6 +1,34 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import { z } from 'zod';
 import type { Clock } from './clock';
-import type { Delivery, DeliveryAttempt } from './data';
+import { Time } from './data';
+
+/** One attempt to deliver an event. `answer` is the start of the response body, or the error if there was no response. */
+const DeliveryAttempt = z.object({
+  at: Time,
+  status: z.number().nullable(),
+  answer: z.string(),
+  durationMilliseconds: z.number(),
+});
+export type DeliveryAttempt = Readonly<z.infer<typeof DeliveryAttempt>>;
+
+/** An event for the webhook endpoint. Its id and its bytes are the same in every attempt. */
+export const Delivery = z.object({
+  id: z.string(),
+  type: z.string(),
+  body: z.string(),
+  /** A delivered event stays `delivered` even if a redelivery fails. */
+  status: z.enum(['pending', 'delivered', 'failed']),
+  attempts: z.array(DeliveryAttempt),
+  /** Number of failed attempts since the event was sent or last redelivered. This number selects the next retry delay. */
+  failures: z.number(),
+  /** Number of successful attempts that are still to be made. */
+  copies: z.number(),
+  /** Time of the next attempt, or null if there is none. */
+  nextTryAt: Time.nullable(),
+  createdAt: Time,
+});
+export type Delivery = Readonly<z.infer<typeof Delivery>>;
 
 /** URL that receives webhooks, and the secrets that sign them. While a secret is being rotated, there are two secrets. */
 export interface WebhookEndpoint {

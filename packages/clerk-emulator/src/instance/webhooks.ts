@@ -1,9 +1,13 @@
 import type { Clock } from './clock';
-import type { Delivery, DeliveryAttempt } from './data';
 import { newId } from './ids';
 import type { Store } from './store';
 import { timedQueue } from './timed-queue';
-import { attemptDelivery, type WebhookEndpoint } from './webhook-attempt';
+import {
+  attemptDelivery,
+  type Delivery,
+  type DeliveryAttempt,
+  type WebhookEndpoint,
+} from './webhook-attempt';
 
 /** Settings that make deliveries fail, late or repeated, as in production. */
 export interface DeliverySettings {

@@ -2,7 +2,7 @@
 import { Action, attempt, byId, Copy, call, List, Moment, onSubmit } from './controls.js';
 import { html } from './preact.js';
 
-/** @import { Delivery, DeliveryAttempt } from '../../instance/data' */
+/** @import { Delivery, DeliveryAttempt } from '../../instance/webhook-attempt' */
 /** @import { State } from '../state' */
 
 const LABELS = { pending: 'Pending', delivered: 'Delivered', failed: 'Failed' };
