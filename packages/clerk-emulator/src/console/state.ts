@@ -1,29 +1,6 @@
 import type { Context } from 'hono';
 import { streamSSE } from 'hono/streaming';
-import type { Mail, OAuthClient, OAuthGrant, Session, User } from '../instance/data';
 import type { Instance } from '../instance/instance';
-import type { LoggedRequest } from '../instance/requests';
-import type { Delivery } from '../instance/webhook-attempt';
-import type { DeliverySettings } from '../instance/webhooks';
-
-/** A user on the page, with the sessions of the user but without the password hash and the metadata. */
-export type UserRow = Pick<User, 'id' | 'email' | 'createdAt'> & {
-  readonly hasPassword: boolean;
-  readonly sessions: readonly Session[];
-};
-
-/** The state that the page shows. Each list has the newest rows, newest first. */
-export interface State {
-  readonly endpoint: DeliverySettings & { readonly url: string | null; readonly paused: boolean };
-  /** Number of rows of each list, including the rows that the page does not show. */
-  readonly counts: Readonly<Record<'mails' | 'users' | 'clients' | 'deliveries' | 'requests', number>>;
-  readonly mails: readonly Mail[];
-  readonly users: readonly UserRow[];
-  readonly clients: readonly Omit<OAuthClient, 'secret'>[];
-  readonly consents: readonly Omit<OAuthGrant, 'tokens'>[];
-  readonly deliveries: readonly Delivery[];
-  readonly requests: readonly LoggedRequest[];
-}
 
 const SHOWN_ROWS = 50;
 /** Delay before a message. All changes during the delay are part of the message. */
@@ -31,30 +8,39 @@ const GATHER_MS = 100;
 
 const newest = <Row>(rows: readonly Row[]) => rows.slice(-SHOWN_ROWS).reverse();
 
-function readState({ store, webhooks, requests }: Instance): State {
-  const mails = store.mails.all();
-  const users = store.users.all();
-  const deliveries = webhooks.list();
+/** The state that the page shows. Each list has the newest rows, newest first, without hashes, secrets and tokens. */
+export type State = ReturnType<typeof readState>;
+
+function readState({ store, webhooks, requests }: Instance) {
+  const { users, mails, sessions, oauthClients, oauthGrants } = store;
   const logged = requests.all();
+  const deliveries = webhooks.list();
   return {
     endpoint: { ...webhooks.settings, url: webhooks.endpoint?.url ?? null, paused: webhooks.paused },
+    /** Number of rows of each list, including the rows that the page does not show. */
     counts: {
-      mails: mails.length,
-      users: users.length,
-      clients: store.oauthClients.size(),
+      mails: mails.size(),
+      users: users.size(),
+      clients: oauthClients.size(),
       deliveries: deliveries.length,
       requests: logged.length,
     },
-    mails: newest(mails),
-    users: newest(users).map(({ id, email, createdAt, password }) => ({
-      id,
-      email,
-      createdAt,
-      hasPassword: password !== null,
-      sessions: newest(store.sessions.all().filter(({ userId }) => userId === id)),
-    })),
-    clients: newest(store.oauthClients.all()).map(({ secret, ...client }) => client),
-    consents: newest(store.oauthGrants.all()).map(({ tokens, ...grant }) => grant),
+    mails: newest(mails.all()),
+    users: newest(users.all()).map(({ id, email, createdAt, password }) => {
+      return {
+        id,
+        email,
+        createdAt,
+        hasPassword: password !== null,
+        sessions: newest(sessions.where('userId', id)),
+      };
+    }),
+    clients: newest(oauthClients.all()).map(({ id, name }) => {
+      const consents = newest(oauthGrants.where('clientId', id)).map(
+        ({ userId, createdAt, request: { scope } }) => ({ userId, createdAt, scope }),
+      );
+      return { id, name, consents };
+    }),
     deliveries: newest(deliveries),
     requests: newest(logged),
   };

@@ -2,32 +2,22 @@
 import { Action, Copy, call, List, Moment } from './controls.js';
 import { html } from './preact.js';
 
-/** @import { State, UserRow } from '../state' */
+/** @import { State } from '../state' */
 
 /**
- * The mails that Clerk would have sent, each with its code.
- * @param {State} state
+ * A mail that Clerk would have sent, with its code.
+ * @param {State['mails'][number]} mail
  */
-export function Mails({ mails }) {
-  const view = (/** @type {State['mails'][number]} */ { id, code, purpose, to, sentAt }) => html`
-    <li class="mail row apart" key=${id}>
-      <code class="mail-code">${code}</code>
-      <${Copy} label="Copy" about="code for ${to}" text=${() => code} />
-      <p class="row apart soft"><b>${to}</b><span>${purpose} · <${Moment} at=${sentAt} /></span></p>
-    </li>
-  `;
-  return html`<${List} name="mails" rows=${mails} view=${view} empty="No mail yet. Codes for sign-up and sign-in appear here." />`;
-}
+export const mail = ({ id, code, purpose, to, sentAt }) => html`
+  <li class="mail row apart" key=${id}>
+    <code class="mail-code">${code}</code>
+    <${Copy} label="Copy" about="code for ${to}" text=${() => code} />
+    <p class="row apart soft"><b>${to}</b><span>${purpose} · <${Moment} at=${sentAt} /></span></p>
+  </li>
+`;
 
-/**
- * The users and their sessions.
- * @param {State} state
- */
-export const Users = ({ users }) =>
-  html`<${List} name="users" rows=${users} view=${user} empty="No users yet. Create one here, or sign up in the application." />`;
-
-/** @param {UserRow} user */
-function user({ id, email, createdAt, hasPassword, sessions }) {
+/** @param {State['users'][number]} user */
+export function user({ id, email, createdAt, hasPassword, sessions }) {
   const name = email ?? id;
   const start = () => call('POST', '/v1/sessions', { user_id: id });
   const remove = () => call('DELETE', `/v1/users/${id}`);
@@ -49,7 +39,7 @@ function user({ id, email, createdAt, hasPassword, sessions }) {
   `;
 }
 
-/** @param {UserRow['sessions'][number]} session */
+/** @param {State['users'][number]['sessions'][number]} session */
 function session({ id, status, createdAt }) {
   const token = async () => (await call('POST', `/v1/sessions/${id}/tokens`)).jwt;
   const revoke = () => call('POST', `/v1/sessions/${id}/revoke`);
@@ -74,37 +64,32 @@ function session({ id, status, createdAt }) {
 }
 
 /**
- * The OAuth clients that have registered themselves, and the consents of users.
- * @param {State} state
+ * An OAuth client that has registered itself, and the consents of users.
+ * @param {State['clients'][number]} client
  */
-export function Clients({ clients, consents }) {
-  const consent = (/** @type {State['consents'][number]} */ { id, userId, request, createdAt }) => html`
-    <p class="soft" key=${id}>Consent of ${userId}: ${request.scope.join(', ')} · <${Moment} at=${createdAt} /></p>
-  `;
-  const view = (/** @type {State['clients'][number]} */ { id, name }) => html`
-    <li class="user stack" key=${id}>
-      <h3>${name}</h3>
-      <code>${id}</code>
-      ${consents.filter(({ clientId }) => clientId === id).map(consent)}
-      <${Action} label="Delete" about=${name} question="Delete ${name}?" run=${() => call('DELETE', `/api/clients/${id}`)} />
-    </li>
-  `;
-  return html`<${List} name="clients" rows=${clients} view=${view} empty="No OAuth clients yet. MCP clients register themselves." />`;
-}
+export const client = ({ id, name, consents }) => html`
+  <li class="user stack" key=${id}>
+    <h3>${name}</h3>
+    <code>${id}</code>
+    ${consents.map(
+      ({ userId, scope, createdAt }) => html`
+        <p class="soft">Consent of ${userId}: ${scope.join(', ')} · <${Moment} at=${createdAt} /></p>
+      `,
+    )}
+    <${Action} label="Delete" about=${name} question="Delete ${name}?" run=${() => call('DELETE', `/api/clients/${id}`)} />
+  </li>
+`;
 
 /**
- * The last requests to the Frontend API and the Backend API.
- * @param {State} state
+ * A request to the Frontend API or the Backend API.
+ * @param {State['requests'][number]} request
  */
-export function Requests({ requests }) {
-  const view = (/** @type {State['requests'][number]} */ request) => html`
-    <li class="request row apart" key=${request.id}>
-      <code>${request.method} ${request.path}</code>
-      <span class="row soft">
-        <span class="status" data-state=${request.status < 400 ? 'good' : 'bad'}>${request.status}</span>
-        <span>${request.durationMilliseconds} ms · <${Moment} at=${request.at} /></span>
-      </span>
-    </li>
-  `;
-  return html`<${List} name="requests" rows=${requests} view=${view} empty="No requests yet. Requests of SDKs appear here." />`;
-}
+export const request = ({ id, method, path, status, durationMilliseconds, at }) => html`
+  <li class="request row apart" key=${id}>
+    <code>${method} ${path}</code>
+    <span class="row soft">
+      <span class="status" data-state=${status < 400 ? 'good' : 'bad'}>${status}</span>
+      <span>${durationMilliseconds} ms · <${Moment} at=${at} /></span>
+    </span>
+  </li>
+`;

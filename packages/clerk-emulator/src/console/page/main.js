@@ -1,40 +1,39 @@
 // @ts-check
-import { Action, byId, call, onSubmit } from './controls.js';
-import { Clients, Mails, Requests, Users } from './lists.js';
+import { Action, byId, call, List, onSubmit } from './controls.js';
+import { client, mail, request, user } from './lists.js';
 import { html, render } from './preact.js';
-import { Deliveries, Endpoint, eventForm } from './webhooks.js';
+import { delivery, Endpoint, eventForm } from './webhooks.js';
 
 /** @import { State } from '../state' */
 
 const RETRY_MS = 2000;
-const sections = {
-  'mail-list': Mails,
-  'user-list': Users,
-  'client-list': Clients,
-  'endpoint-panel': Endpoint,
-  'delivery-list': Deliveries,
-  'request-list': Requests,
-};
-
 const filter = byId('filter', HTMLInputElement);
 
 /**
- * Returns a state whose lists have only the rows that contain the text of the filter.
+ * Returns the rows that contain the text of the filter.
+ * @template Row
+ * @param {readonly Row[]} rows
+ */
+const filtered = (rows) =>
+  rows.filter((row) => JSON.stringify(row).toLowerCase().includes(filter.value.toLowerCase()));
+
+/**
+ * Returns the contents of the page by the ids of their elements.
  * @param {State} state
  */
-function filtered(state) {
-  const text = filter.value.toLowerCase();
-  const hasText = (/** @type {unknown} */ row) => JSON.stringify(row).toLowerCase().includes(text);
-  const lists = Object.entries(state).filter(([, rows]) => Array.isArray(rows));
-  return { ...state, ...Object.fromEntries(lists.map(([name, rows]) => [name, rows.filter(hasText)])) };
-}
+const contents = ({ mails, users, clients, deliveries, requests, endpoint }) => ({
+  'mail-list': html`<${List} name="mails" rows=${filtered(mails)} view=${mail} empty="No mail yet. Codes for sign-up and sign-in appear here." />`,
+  'user-list': html`<${List} name="users" rows=${filtered(users)} view=${user} empty="No users yet. Create one here, or sign up in the application." />`,
+  'client-list': html`<${List} name="clients" rows=${filtered(clients)} view=${client} empty="No OAuth clients yet. MCP clients register themselves." />`,
+  'endpoint-panel': html`<${Endpoint} ...${endpoint} />`,
+  'delivery-list': html`<${List} name="deliveries" rows=${filtered(deliveries)} view=${delivery(endpoint)} empty="No deliveries yet. Create a user or send an event." />`,
+  'request-list': html`<${List} name="requests" rows=${filtered(requests)} view=${request} empty="No requests yet. Requests of SDKs appear here." />`,
+});
 
 /** @param {State} state */
 function draw(state) {
   filter.oninput = () => draw(state);
-  for (const [id, section] of Object.entries(sections)) {
-    render(html`<${section} ...${filtered(state)} />`, byId(id, HTMLDivElement));
-  }
+  for (const [id, view] of Object.entries(contents(state))) render(view, byId(id, HTMLDivElement));
   for (const [name, count] of Object.entries(state.counts)) {
     byId(`${name}-count`, HTMLSpanElement).textContent = String(count);
   }

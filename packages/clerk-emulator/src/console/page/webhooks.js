@@ -1,18 +1,17 @@
 // @ts-check
-import { Action, attempt, byId, Copy, call, List, Moment, onSubmit } from './controls.js';
+import { Action, attempt, byId, Copy, call, Moment, onSubmit } from './controls.js';
 import { html } from './preact.js';
 
 /** @import { Delivery, DeliveryAttempt } from '../../instance/webhook-attempt' */
 /** @import { State } from '../state' */
 
-const LABELS = { pending: 'Pending', delivered: 'Delivered', failed: 'Failed' };
 const STATES = { pending: 'waiting', delivered: 'good', failed: 'bad' };
 
 /**
  * The webhook endpoint, and settings that make its deliveries wait, repeat or have invalid signatures.
- * @param {State} state
+ * @param {State['endpoint']} endpoint
  */
-export function Endpoint({ endpoint: { url, paused, signatureBroken, delaySeconds, copies } }) {
+export function Endpoint({ url, paused, signatureBroken, delaySeconds, copies }) {
   return html`
     <p><code>${url ?? 'No endpoint is set. Events wait until there is one.'}</code></p>
     <div class="row switches">
@@ -56,28 +55,19 @@ function Amount({ label, name, value, min }) {
 }
 
 /**
- * The webhook deliveries. An opened delivery shows its attempts and its payload.
- * @param {State} state
- */
-export function Deliveries({ deliveries, endpoint }) {
-  const view = (/** @type {Delivery} */ delivery) => deliveryItem(delivery, endpoint);
-  return html`<${List} name="deliveries" rows=${deliveries} view=${view} empty="No deliveries yet. Create a user or send an event." />`;
-}
-
-/**
- * @param {Delivery} delivery
+ * Returns the view of a webhook delivery. Its details are its attempts and its payload.
  * @param {State['endpoint']} endpoint
  */
-function deliveryItem(delivery, endpoint) {
-  const { id, type, status, body, attempts, createdAt } = delivery;
+export const delivery = (endpoint) => (/** @type {Delivery} */ row) => {
+  const { id, type, status, body, attempts, createdAt } = row;
   const last = attempts.at(-1);
-  const note = nextStep(delivery, endpoint);
+  const note = nextStep(row, endpoint);
   const redeliver = () => call('POST', `/api/deliveries/${id}/redeliver`);
   return html`
     <li key=${id}>
       <details>
         <summary class="summary">
-          <span class="status" data-state=${STATES[status]}>${LABELS[status]}</span>
+          <span class="status" data-state=${STATES[status]}>${status}</span>
           <code class="type">${type}</code>
           <span class="time soft"><${Moment} at=${createdAt} /></span>
           <span class="subject soft">${String(JSON.parse(body).data.id ?? '')}</span>
@@ -101,7 +91,7 @@ function deliveryItem(delivery, endpoint) {
       </details>
     </li>
   `;
-}
+};
 
 /**
  * @param {Delivery} delivery
