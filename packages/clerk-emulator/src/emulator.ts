@@ -1,22 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { Hono } from 'hono';
-import { cors } from 'hono/cors';
-import { methodOverride } from 'hono/method-override';
-import { getPath } from 'hono/utils/url';
-import { backendApi, backendRoutes } from './backend-api/routes';
-import { type ClerkJs, DEFAULT_CLERK_JS_FOLDER, serveClerkJs } from './clerk-js';
+import { createApis, listOperations } from './apis';
+import { backendRoutes } from './backend-api/routes';
+import { DEFAULT_CLERK_JS_FOLDER, serveClerkJs } from './clerk-js';
 import { startConsole } from './console/server';
-import { authorizationServer } from './frontend-api/oauth';
-import { frontendApi } from './frontend-api/routes';
-import {
-  close,
-  createHttpServer,
-  errorBody,
-  isLoopback,
-  listen,
-  type Routes,
-  requireLoopbackHost,
-} from './http';
+import { close, createHttpServer, errorBody, listen } from './http';
 import {
   acceptPassword,
   createSession,
@@ -26,14 +13,11 @@ import {
   requireSession,
   requireUser,
 } from './instance/accounts';
-import { notEmulated, notFound } from './instance/api-error';
-import { isClerkPath } from './instance/clerk-paths';
 import { type Clock, creationTimes, DAY_SECONDS, systemClock } from './instance/clock';
 import type { Organization, Session, User } from './instance/data';
 import { type Failures, failureQueue } from './instance/failures';
 import { type HandshakeSettings, handshakes } from './instance/handshakes';
 import { EmailAddress } from './instance/identifiers';
-import { imageResponse } from './instance/images';
 import { type Instance, parsePublishableKey } from './instance/instance';
 import { issueOAuthToken, issueToken, type OAuthTokenRequest } from './instance/issued-tokens';
 import { type SigningKey, signingKey } from './instance/jwt';
@@ -43,8 +27,6 @@ import { Settings, type SettingsInput } from './instance/settings';
 import { openStore, type Store } from './instance/store';
 import { changeSettings } from './instance/token-templates';
 import { startWebhooks, type Webhooks } from './instance/webhooks';
-import { observe } from './observe';
-import { portal } from './portal';
 import { plant, type Seed } from './seed';
 import { sdkVariables } from './variables';
 
@@ -80,31 +62,8 @@ export interface EmulatorOptions extends SettingsInput {
   readonly handshake?: Partial<HandshakeSettings>;
 }
 
-/** Changes the accounts of an instance. */
-interface AccountControls {
-  /** Creates a user and sends `user.created`. Throws for an invalid or taken address and for a password of invalid length. */
-  createUser(input: { email: string; password?: string; firstName?: string; lastName?: string }): User & {
-    readonly email: string;
-  };
-  /** Deletes a user, ends the user's sessions and sends `user.deleted`. Throws for an unknown id. */
-  deleteUser(userId: string): void;
-  /** Creates an organization. The creator becomes its admin. Throws for an unknown id and for a taken slug. */
-  createOrganization(input: { name: string; createdBy: string; slug?: string }): Organization;
-  /**
-   * Signs a user in without a browser. If an organization is given, it is the active organization of the session. Throws for an
-   * unknown id, for a banned or locked user, and if the user is not a member of the organization.
-   */
-  createSession(userId: string, organizationId?: string | null): Session;
-  /** Revokes a session. Throws for an unknown id. */
-  revokeSession(sessionId: string): Session;
-  /** Returns a session token with `origin` as its authorized party. Throws for an unknown id. */
-  sessionToken(sessionId: string, origin?: string): string;
-  /** Returns an OAuth access token, with which a client acts for a user. Throws for an unknown id. */
-  oauthToken(userId: string, request?: OAuthTokenRequest): string;
-}
-
 /** A running emulator. Serves Clerk's two APIs and the account portal over HTTP. */
-export interface Emulator extends AccountControls {
+export interface Emulator extends ReturnType<typeof accountControls> {
   /** Address of the Backend API and of the Frontend API. */
   readonly url: string;
   /** Address of the console, or undefined without the option `console`. */
@@ -144,7 +103,7 @@ const DEFAULT_PUBLISHABLE_KEY = `pk_test_${Buffer.from('emulator.clerk.accounts.
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   let operations: readonly string[] = [];
   const instance = await openInstance(options, () => operations);
-  const { store, webhooks, publishableKey, secretKey, signingKey } = instance;
+  const { store, webhooks, publishableKey, signingKey } = instance;
   const backend = backendRoutes(instance);
   const app = createApis(instance, backend, serveClerkJs(options.clerkJsFolder ?? DEFAULT_CLERK_JS_FOLDER));
   operations = listOperations(app);
@@ -163,21 +122,13 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   });
   const url = `http://127.0.0.1:${port}`;
   const consoleUrl = startedConsole?.url;
-  const { publicKeyPem } = signingKey;
   return {
     url,
     consoleUrl,
-    variables: sdkVariables({
-      publishableKey: publishableKey.text,
-      secretKey,
-      url,
-      consoleUrl,
-      publicKeyPem,
-      webhookSecret: options.webhook?.secret,
-    }),
+    variables: sdkVariables(instance, url, consoleUrl, options.webhook?.secret),
     operations,
     issuer: publishableKey.issuer,
-    publicKeyPem,
+    publicKeyPem: signingKey.publicKeyPem,
     signingKey,
     ...accountControls(instance, url),
     store,
@@ -236,67 +187,38 @@ async function openInstance(
 }
 
 /** Returns the functions with which a program changes the accounts of an instance. */
-function accountControls(instance: Instance, url: string): AccountControls {
+function accountControls(instance: Instance, url: string) {
   return {
-    createUser({ email, password, firstName, lastName }) {
-      const address = EmailAddress.parse(email);
-      const user = createUser(instance, {
-        emails: [address],
-        password: password === undefined ? null : acceptPassword(password, 'password'),
-        firstName: firstName ?? null,
-        lastName: lastName ?? null,
-      });
-      return { ...user, email: address };
+    /** Creates a user and sends `user.created`. Throws for an invalid or taken address and for a password of invalid length. */
+    createUser(input: { email: string; password?: string; firstName?: string; lastName?: string }): User & {
+      readonly email: string;
+    } {
+      const { firstName = null, lastName = null } = input;
+      const email = EmailAddress.parse(input.email);
+      const password = input.password === undefined ? null : acceptPassword(input.password, 'password');
+      return { ...createUser(instance, { emails: [email], password, firstName, lastName }), email };
     },
-    deleteUser: (userId) => deleteUser(instance, requireUser(instance, userId)),
-    createOrganization({ createdBy, ...fields }) {
+    /** Deletes a user, ends the user's sessions and sends `user.deleted`. Throws for an unknown id. */
+    deleteUser: (userId: string): void => void deleteUser(instance, requireUser(instance, userId)),
+    /** Creates an organization. The creator becomes its admin. Throws for an unknown id and for a taken slug. */
+    createOrganization(input: { name: string; createdBy: string; slug?: string }): Organization {
+      const { createdBy, ...fields } = input;
       return createOrganization(instance, { ...fields, creator: requireUser(instance, createdBy) });
     },
-    createSession(userId, organizationId = null) {
-      const user = requireUser(instance, userId);
-      return createSession(instance, user, 'client_backend', organizationId);
-    },
-    revokeSession: (sessionId) => endSession(instance, requireSession(instance, sessionId), 'revoked'),
-    sessionToken: (sessionId, origin) =>
+    /**
+     * Signs a user in without a browser. If an organization is given, it is the active organization of the session. Throws for an
+     * unknown id, for a banned or locked user, and if the user is not a member of the organization.
+     */
+    createSession: (userId: string, organizationId: string | null = null): Session =>
+      createSession(instance, requireUser(instance, userId), 'client_backend', organizationId),
+    /** Revokes a session. Throws for an unknown id. */
+    revokeSession: (sessionId: string): Session =>
+      endSession(instance, requireSession(instance, sessionId), 'revoked'),
+    /** Returns a session token with `origin` as its authorized party. Throws for an unknown id. */
+    sessionToken: (sessionId: string, origin?: string): string =>
       issueToken(instance, requireSession(instance, sessionId), { origin }),
-    oauthToken: (userId, request = {}) => issueOAuthToken(instance, { issuer: url, userId }, request),
+    /** Returns an OAuth access token, with which a client acts for a user. Throws for an unknown id. */
+    oauthToken: (userId: string, request: OAuthTokenRequest = {}): string =>
+      issueOAuthToken(instance, { issuer: url, userId }, request),
   };
-}
-
-/** Routes requests to clerk-js, the authorization server, the Frontend API and, for all other paths, the Backend API. */
-function createApis(instance: Instance, backend: Routes, clerkJs: ClerkJs): Hono {
-  // clerk-js ends some paths with a slash.
-  const app = new Hono({ getPath: (request) => getPath(request).replace(/(?<=[^/])\/$/, '') });
-  app.use(requireLoopbackHost);
-  // clerk-js sends PATCH and DELETE as a POST with the parameter `_method`, because a POST does not need a CORS preflight.
-  app.use(methodOverride({ app, query: '_method' }));
-  // Pages on this machine may call the APIs without a proxy. Pages of other sites must not read responses.
-  app.use(
-    cors({
-      origin: (origin) => (isLoopback(origin) ? origin : null),
-      credentials: true,
-      allowMethods: ['GET', 'POST', 'PATCH', 'PUT', 'DELETE'],
-      allowHeaders: ['authorization', 'content-type', 'mcp-protocol-version'],
-      exposeHeaders: ['authorization', 'clerk-db-jwt'],
-    }),
-  );
-  app.get('/npm/*', ({ req }) => clerkJs(req.path));
-  app.get('/images/:id', ({ req }) => imageResponse(instance, req.param('id')));
-  app.route('/', portal(instance));
-  app.use(observe(instance));
-  return app
-    .route('/', authorizationServer(instance))
-    .route('/', frontendApi(instance))
-    .route('/', backendApi(instance, backend))
-    .all('*', ({ req }) => {
-      const operation = `${req.method} ${req.path}`;
-      throw isClerkPath(req.path, 'backend') ? notEmulated(operation) : notFound(operation);
-    });
-}
-
-function listOperations({ routes }: Hono): string[] {
-  const operations = routes
-    .filter(({ method, path }) => method !== 'ALL' && /^\/(v1|oauth|\.well-known)\/.*[^*]$/.test(path))
-    .map(({ method, path }) => `${method} ${path}`);
-  return [...new Set(operations)];
 }

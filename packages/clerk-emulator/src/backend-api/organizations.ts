@@ -6,6 +6,7 @@ import type { Membership, Organization, OrganizationInvitation } from '../instan
 import { EmailAddress } from '../instance/identifiers';
 import { storeImage } from '../instance/images';
 import type { Instance } from '../instance/instance';
+import { changedMetadata, mergedMetadata, OwnMetadata } from '../instance/metadata';
 import {
   invitationResource,
   membershipResource,
@@ -27,9 +28,8 @@ import {
 } from '../instance/organizations';
 import { invitationStatus } from '../instance/resources';
 import { describeList } from './lists';
-import { changedMetadata, mergedMetadata, OwnMetadata } from './metadata';
 import { Days } from './tickets';
-import { USER_FILTERS, userFields } from './users';
+import { USER_FILTERS, userFields } from './user-lists';
 
 const Fields = {
   ...OwnMetadata.shape,
@@ -97,7 +97,7 @@ export function organizationRoutes(instance: Instance): Routes<ApiRequest, unkno
       );
     },
     'PATCH /v1/organizations/:id/metadata': ({ id, body }) =>
-      shown(updateOrganization(instance, find(id), mergedMetadata(find(id), body))),
+      shown(updateOrganization(instance, find(id), mergedMetadata(find(id), parse(OwnMetadata, body)))),
     'PUT /v1/organizations/:id/metadata': ({ id, body }) =>
       shown(updateOrganization(instance, find(id), changedMetadata(parse(OwnMetadata, body)))),
     // Without effect: `uploader_user_id`.
@@ -152,7 +152,7 @@ export function membershipRoutes(instance: Instance): Routes<ApiRequest, unknown
     },
     'PATCH /v1/organizations/:id/memberships/:otherId/metadata': ({ id, otherId, body }) => {
       const membership = requireMember(id, otherId);
-      return member(updateMember(instance, membership, mergedMetadata(membership, body)));
+      return member(updateMember(instance, membership, mergedMetadata(membership, parse(OwnMetadata, body))));
     },
     'DELETE /v1/organizations/:id/memberships/:otherId': ({ id, otherId }) => {
       return removeMember(instance, requireMember(id, otherId));

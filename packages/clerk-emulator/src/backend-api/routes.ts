@@ -9,7 +9,8 @@ import { membershipRoutes, organizationInvitationRoutes, organizationRoutes } fr
 import { sessionRoutes } from './sessions';
 import { ticketRoutes } from './tickets';
 import { tokenTemplateRoutes } from './token-templates';
-import { userListRoutes, userRoutes } from './users';
+import { userListRoutes } from './user-lists';
+import { userRoutes } from './users';
 
 const PayloadQuery = z.object({ nonce: z.string().min(1) });
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { Algorithm, isUsableKey } from './jwt';
 
 /** A field that is optional or null for its initial value. */
-export const setting = <Value>(schema: z.ZodType<Value>, initial: Value) =>
+const setting = <Value>(schema: z.ZodType<Value>, initial: Value) =>
   schema.nullish().transform((value) => value ?? initial);
 
 /** Fields of a user with Clerk's names. A request sets them, and responses contain them. Null is the default. */

@@ -6,7 +6,7 @@ import { Delivery } from './webhook-attempt';
 export type Table<Row extends { readonly id: string }> = ReturnType<typeof openTable<Row>>;
 
 /** Returns a table with the given rows. It calls `changed` after each change. */
-export function openTable<Row extends { readonly id: string }>(rows: readonly Row[], changed: () => void) {
+function openTable<Row extends { readonly id: string }>(rows: readonly Row[], changed: () => void) {
   const byId = new Map(rows.map((row) => [row.id, row]));
   const all = () => [...byId.values()];
   return {

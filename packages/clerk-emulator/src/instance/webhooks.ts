@@ -19,36 +19,6 @@ export interface DeliverySettings {
   readonly copies: number;
 }
 
-/**
- * The webhook sender. It signs events and delivers them to the endpoint of an application. In these comments, a delivery is
- * pending while an attempt is scheduled or in flight. The `status` of a pending delivery can also be `delivered`, because a
- * delivered event keeps this status while `redeliver` sends it again.
- */
-export interface Webhooks {
-  /** Stores an event and delivers it. The delivery waits while the endpoint is paused or missing. */
-  send(type: string, data: Record<string, unknown>): Delivery;
-  /** Returns the deliveries, oldest first. If there are more than 1000, the oldest finished ones are removed. */
-  list(): Delivery[];
-  /** Sends a delivery again. A delivered event stays `delivered` if the new attempts fail. Throws for an unknown id. */
-  redeliver(id: string): Delivery;
-  /** Resolves with the delivery when it is no longer pending. Rejects for an unknown or removed id. */
-  settled(id: string): Promise<Delivery>;
-  /** Resolves when no delivery is pending. Deliveries stay pending while the endpoint is paused or missing. */
-  idle(): Promise<void>;
-  /** Makes deliveries wait until `resume`. Clerk cannot pause deliveries. */
-  pause(): void;
-  resume(): void;
-  readonly paused: boolean;
-  readonly settings: DeliverySettings;
-  /** Changes settings for later events and attempts. */
-  configure(changes: Partial<DeliverySettings>): void;
-  readonly endpoint: WebhookEndpoint | undefined;
-  /** Replaces the endpoint for later attempts. Undefined removes the endpoint. */
-  setEndpoint(endpoint: WebhookEndpoint | undefined): void;
-  /** Aborts attempts in flight and starts no more. With a data file, pending deliveries continue after a restart. */
-  stop(): Promise<void>;
-}
-
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
@@ -57,14 +27,20 @@ const HOUR = 60 * MINUTE;
 const RETRY_DELAYS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR] as const;
 const MAX_DELIVERIES = 1000;
 
-/** Starts the sender. Pending deliveries in the store continue their retry schedule. */
+export type Webhooks = ReturnType<typeof startWebhooks>;
+
+/**
+ * Starts the webhook sender, which signs events and delivers them to the endpoint of an application. In these comments, a delivery
+ * is pending while an attempt is scheduled or in flight. The `status` of a pending delivery can also be `delivered`, because a
+ * delivered event keeps this status while `redeliver` sends it again. Pending deliveries in the store continue their retry schedule.
+ */
 export function startWebhooks(options: {
   readonly store: Store;
   readonly clock: Clock;
   readonly endpoint: WebhookEndpoint | undefined;
   readonly retryScale: number;
   readonly instanceId: string;
-}): Webhooks {
+}) {
   const { store, clock } = options;
   const { deliveries } = store;
   let endpoint = options.endpoint;
@@ -116,7 +92,8 @@ export function startWebhooks(options: {
   for (const delivery of deliveries.all()) schedule(delivery);
 
   return {
-    send(type, data) {
+    /** Stores an event and delivers it. The delivery waits while the endpoint is paused or missing. */
+    send(type: string, data: Record<string, unknown>): Delivery {
       const now = clock.now();
       return save({
         id: newId('msg'),
@@ -130,20 +107,25 @@ export function startWebhooks(options: {
         createdAt: now,
       });
     },
-    list: deliveries.all,
-    redeliver(id) {
+    /** Returns the deliveries, oldest first. If there are more than 1000, the oldest finished ones are removed. */
+    list: (): Delivery[] => deliveries.all(),
+    /** Sends a delivery again. A delivered event stays `delivered` if the new attempts fail. Throws for an unknown id. */
+    redeliver(id: string): Delivery {
       const before = requireDelivery(id);
       const status = before.status === 'delivered' ? 'delivered' : 'pending';
       return save({ ...before, status, failures: 0, copies: 1, nextTryAt: clock.now() });
     },
-    async settled(id) {
+    /** Resolves with the delivery when it is no longer pending. Rejects for an unknown or removed id. */
+    async settled(id: string): Promise<Delivery> {
       await waitUntil(store, () => {
         const delivery = deliveries.get(id);
         return delivery === undefined || !isPending(delivery);
       });
       return requireDelivery(id);
     },
+    /** Resolves when no delivery is pending. Deliveries stay pending while the endpoint is paused or missing. */
     idle: () => waitUntil(store, () => deliveries.find(isPending) === undefined),
+    /** Makes deliveries wait until `resume`. Clerk cannot pause deliveries. */
     pause() {
       paused = true;
       changed();
@@ -158,17 +140,20 @@ export function startWebhooks(options: {
     get settings() {
       return settings;
     },
-    configure(changes) {
+    /** Changes settings for later events and attempts. */
+    configure(changes: Partial<DeliverySettings>) {
       settings = { ...settings, ...changes };
       changed();
     },
     get endpoint() {
       return endpoint;
     },
-    setEndpoint(next) {
+    /** Replaces the endpoint for later attempts. Undefined removes the endpoint. */
+    setEndpoint(next: WebhookEndpoint | undefined) {
       endpoint = next;
       changed();
     },
+    /** Aborts attempts in flight and starts no more. With a data file, pending deliveries continue after a restart. */
     async stop() {
       stopped.abort();
       await queue.stop();
