@@ -20,13 +20,13 @@ import { type HandshakeSettings, handshakes } from './instance/handshakes';
 import { EmailAddress } from './instance/identifiers';
 import { type Instance, parsePublishableKey } from './instance/instance';
 import { issueOAuthToken, issueToken, type OAuthTokenRequest } from './instance/issued-tokens';
-import { type SigningKey, signingKey } from './instance/jwt';
+import { signingKey } from './instance/jwt';
 import { createOrganization } from './instance/organizations';
 import { requestLog } from './instance/requests';
 import { Settings, type SettingsInput } from './instance/settings';
-import { openStore, type Store } from './instance/store';
+import { openStore } from './instance/store';
 import { changeSettings } from './instance/token-templates';
-import { startWebhooks, type Webhooks } from './instance/webhooks';
+import { startWebhooks } from './instance/webhooks';
 import { plant, type Seed } from './seed';
 import { sdkVariables } from './variables';
 
@@ -62,8 +62,10 @@ export interface EmulatorOptions extends SettingsInput {
   readonly handshake?: Partial<HandshakeSettings>;
 }
 
+type Shared = 'signingKey' | 'store' | 'webhooks' | 'reset' | 'oauth';
+
 /** A running emulator. Serves Clerk's two APIs and the account portal over HTTP. */
-export interface Emulator extends ReturnType<typeof accountControls> {
+export interface Emulator extends ReturnType<typeof accountControls>, Pick<Instance, Shared> {
   /** Address of the Backend API and of the Frontend API. */
   readonly url: string;
   /** Address of the console, or undefined without the option `console`. */
@@ -74,25 +76,14 @@ export interface Emulator extends ReturnType<typeof accountControls> {
   readonly operations: readonly string[];
   readonly issuer: string;
   readonly publicKeyPem: string;
-  /** Key that signs every token of this instance. */
-  readonly signingKey: SigningKey;
-  readonly store: Store;
-  readonly webhooks: Webhooks;
   /** Makes the next calls of an operation fail. */
   readonly failures: Failures;
   /** The settings of the instance's dashboard. */
   readonly settings: Settings;
   /** Changes settings. Throws for an invalid one. */
   configure(changes: SettingsInput): void;
-  /** Returns to the settings and the seed of the start. Signs all users out and removes all other data and the failures. */
-  reset(): void;
   /** Changes the format and the claims of later handshakes. */
   setHandshake(settings: Partial<HandshakeSettings>): void;
-  /**
-   * Settings of OAuth, which can be changed. Default: access tokens are JWTs that are valid for a day. Their issuer is `url`. No
-   * metadata document of a client is on this machine.
-   */
-  readonly oauth: Instance['oauth'];
   /** Closes all connections, cancels all timers and writes the data file. */
   stop(): Promise<void>;
 }

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { type Context, Hono, type HonoRequest, type MiddlewareHandler } from 'hono';
@@ -7,7 +8,8 @@ import { ApiError, notFound, parameterError, SHORT_MESSAGES } from './instance/a
 import { newId } from './instance/ids';
 import type { UploadedFile } from './instance/images';
 
-const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
+/** Host of this machine. Any port is valid, because port forwarding may change the port. */
+const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i;
 
 /** A request as a handler receives it. The handler validates the fields of the body and of the query. */
 export interface ApiRequest {
@@ -46,11 +48,8 @@ export function errorBody({ code, message: long_message, parameter, meta: more }
 /** Returns true if the origin is on this machine. Subdomains of `localhost` are, because resolvers reserve them (RFC 6761). */
 export function isLoopback(origin: string): boolean {
   const { hostname = '' } = URL.canParse(origin) ? new URL(origin) : {};
-  return LOOPBACK_HOSTS.includes(hostname) || hostname.endsWith('.localhost');
+  return LOOPBACK_HOST.test(hostname) || hostname.endsWith('.localhost');
 }
-
-/** Host header of a request to this machine. Any port is valid, because port forwarding may change the port. */
-const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i;
 
 /**
  * Throws a 403 unless the `Host` header names this machine. This prevents DNS rebinding: an attacker makes the domain
@@ -91,10 +90,7 @@ export function pageOf<Row>(
   rows: readonly Row[],
   format: (row: Row) => unknown = (row) => row,
 ) {
-  const { limit, offset } = parse(Page, {
-    limit: searchParams.get('limit') ?? undefined,
-    offset: searchParams.get('offset') ?? undefined,
-  });
+  const { limit, offset } = parse(Page, Object.fromEntries(searchParams));
   return { data: rows.slice(offset, offset + limit).map(format), total_count: rows.length };
 }
 
@@ -209,19 +205,13 @@ async function readFields(req: HonoRequest): Promise<Pick<ApiRequest, 'body' | '
 }
 
 /** Listens on 127.0.0.1 and resolves with the port. Port 0 selects any free port. Rejects if the port is in use. */
-export function listen(server: Server, port = 0): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error) => {
-      const isInUse = errorCode(error) === 'EADDRINUSE';
-      reject(isInUse ? new Error(`Port ${port} is in use.`) : error);
-    });
-    server.listen(port, '127.0.0.1', () => {
-      server.removeAllListeners('error');
-      const address = server.address();
-      if (address === null || typeof address === 'string') reject(new Error('The server has no TCP port.'));
-      else resolve(address.port);
-    });
+export async function listen(server: Server, port = 0): Promise<number> {
+  await once(server.listen(port, '127.0.0.1'), 'listening').catch((error: unknown) => {
+    throw errorCode(error) === 'EADDRINUSE' ? new Error(`Port ${port} is in use.`) : error;
   });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('The server has no TCP port.');
+  return address.port;
 }
 
 /** Closes all connections and resolves when the server has stopped listening. */

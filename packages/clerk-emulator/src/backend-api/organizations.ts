@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type ApiRequest, pageOf, parse, type Routes } from '../http';
 import { requireUser } from '../instance/accounts';
-import { ApiError, requireFound } from '../instance/api-error';
+import { requireFound } from '../instance/api-error';
 import type { Membership, Organization, OrganizationInvitation } from '../instance/data';
 import { EmailAddress } from '../instance/identifiers';
 import { storeImage } from '../instance/images';
@@ -20,6 +20,7 @@ import {
   deleteOrganization,
   inviteToOrganization,
   membersOf,
+  type OrganizationFields,
   removeMember,
   requireMembership,
   requireOrganization,
@@ -54,6 +55,8 @@ export function organizationRoutes(instance: Instance): Routes<ApiRequest, unkno
   const { organizations } = instance.store;
   const find = (id: string) => requireOrganization(instance, id);
   const shown = (row: Organization) => organizationResource(instance, row);
+  const change = (row: Organization, changes: OrganizationFields) =>
+    shown(updateOrganization(instance, row, changes));
   /** Returns an organization with the fields that the query includes. */
   const including = ({ searchParams }: URL, organization: Organization) => {
     const { members_count, ...resource } = organizationResource(instance, organization);
@@ -80,11 +83,7 @@ export function organizationRoutes(instance: Instance): Routes<ApiRequest, unkno
   return {
     'POST /v1/organizations': ({ body }) => {
       const { name, created_by, ...fields } = parse(CreateOrganization, body);
-      const creator = created_by ? instance.store.users.get(created_by) : undefined;
-      if (created_by && creator === undefined) {
-        const message = `The user ${created_by} was not found.`;
-        throw new ApiError(422, 'form_resource_not_found', message, 'created_by');
-      }
+      const creator = created_by ? requireUser(instance, created_by, 'created_by') : undefined;
       return shown(createOrganization(instance, { name, creator, ...organizationChanges(fields) }));
     },
     'GET /v1/organizations': ({ url }) =>
@@ -92,19 +91,16 @@ export function organizationRoutes(instance: Instance): Routes<ApiRequest, unkno
     'GET /v1/organizations/:id': ({ id, url }) => including(url, find(id)),
     'PATCH /v1/organizations/:id': ({ id, body }) => {
       const { name, ...fields } = parse(UpdateOrganization, body);
-      return shown(
-        updateOrganization(instance, find(id), { ...organizationChanges(fields), ...(name && { name }) }),
-      );
+      return change(find(id), { ...organizationChanges(fields), ...(name && { name }) });
     },
     'PATCH /v1/organizations/:id/metadata': ({ id, body }) =>
-      shown(updateOrganization(instance, find(id), mergedMetadata(find(id), parse(OwnMetadata, body)))),
+      change(find(id), mergedMetadata(find(id), parse(OwnMetadata, body))),
     'PUT /v1/organizations/:id/metadata': ({ id, body }) =>
-      shown(updateOrganization(instance, find(id), changedMetadata(parse(OwnMetadata, body)))),
+      change(find(id), changedMetadata(parse(OwnMetadata, body))),
     // Without effect: `uploader_user_id`.
     'PUT /v1/organizations/:id/logo': ({ id, url, file }) =>
-      shown(updateOrganization(instance, find(id), { imageUrl: storeImage(instance, url, file) })),
-    'DELETE /v1/organizations/:id/logo': ({ id }) =>
-      shown(updateOrganization(instance, find(id), { imageUrl: null })),
+      change(find(id), { imageUrl: storeImage(instance, url, file) }),
+    'DELETE /v1/organizations/:id/logo': ({ id }) => change(find(id), { imageUrl: null }),
     'DELETE /v1/organizations/:id': ({ id }) => deleteOrganization(instance, find(id)),
   };
 }
@@ -147,16 +143,14 @@ export function membershipRoutes(instance: Instance): Routes<ApiRequest, unknown
       const user = requireUser(instance, user_id);
       return member(addMember(instance, find(id), { user, role, ...changedMetadata(fields) }));
     },
-    'PATCH /v1/organizations/:id/memberships/:otherId': ({ id, otherId, body }) => {
-      return member(updateMember(instance, requireMember(id, otherId), parse(UpdateMember, body)));
-    },
+    'PATCH /v1/organizations/:id/memberships/:otherId': ({ id, otherId, body }) =>
+      member(updateMember(instance, requireMember(id, otherId), parse(UpdateMember, body))),
     'PATCH /v1/organizations/:id/memberships/:otherId/metadata': ({ id, otherId, body }) => {
       const membership = requireMember(id, otherId);
       return member(updateMember(instance, membership, mergedMetadata(membership, parse(OwnMetadata, body))));
     },
-    'DELETE /v1/organizations/:id/memberships/:otherId': ({ id, otherId }) => {
-      return removeMember(instance, requireMember(id, otherId));
-    },
+    'DELETE /v1/organizations/:id/memberships/:otherId': ({ id, otherId }) =>
+      removeMember(instance, requireMember(id, otherId)),
   };
 }
 
@@ -176,12 +170,9 @@ const Revoke = z.strictObject({ requesting_user_id: z.string().nullish() });
 
 /** Returns the Backend API routes for invitations to organizations. */
 export function organizationInvitationRoutes(instance: Instance): Routes<ApiRequest, unknown> {
-  const { organizationInvitations } = instance.store;
   const invitation = (row: OrganizationInvitation) => invitationResource(instance, row);
-  const invitationsOf = (id: string) => {
-    const organization = requireOrganization(instance, id);
-    return organizationInvitations.all().filter(({ organizationId }) => organizationId === organization.id);
-  };
+  const invitationsOf = (id: string) =>
+    instance.store.organizationInvitations.where('organizationId', requireOrganization(instance, id).id);
   const requireInvitation = ({ id, otherId }: ApiRequest) => {
     const found = invitationsOf(id).find((each) => each.id === otherId);
     return requireFound(found, 'The invitation');

@@ -7,7 +7,7 @@ import { controlRoutes } from './control';
 import { identificationRoutes } from './identifications';
 import { membershipRoutes, organizationInvitationRoutes, organizationRoutes } from './organizations';
 import { sessionRoutes } from './sessions';
-import { ticketRoutes } from './tickets';
+import { invitationRoutes, signInTokenRoutes } from './tickets';
 import { tokenTemplateRoutes } from './token-templates';
 import { userListRoutes } from './user-lists';
 import { userRoutes } from './users';
@@ -32,7 +32,8 @@ export function backendRoutes(instance: Instance): Routes {
     ...organizationRoutes(instance),
     ...membershipRoutes(instance),
     ...organizationInvitationRoutes(instance),
-    ...ticketRoutes(instance),
+    ...signInTokenRoutes(instance),
+    ...invitationRoutes(instance),
     ...tokenTemplateRoutes(instance),
   };
   return wrapHandlers(routes, (handler) => (request: ApiRequest) => ({ body: handler(request) }));

@@ -41,46 +41,12 @@ const CreateInvitation = z.strictObject({
 });
 const CreateInvitations = z.object({ items: z.array(CreateInvitation).max(10) });
 
-/** Returns the Backend API routes for sign-in tokens, actor tokens, testing tokens and invitations. */
-export function ticketRoutes(instance: Instance): Routes<ApiRequest, unknown> {
-  const { tickets } = instance.store;
-  const invite = (url: URL, inputs: readonly z.output<typeof CreateInvitation>[]) => {
-    const pending = ticketsOf(instance, 'invitation').filter(
-      (each) => invitationStatus(instance, each) === 'pending',
-    );
-    const invited = new Set(pending.map(({ email }) => email));
-    for (const { email_address: email, ignore_existing } of inputs) {
-      if (ignore_existing) continue;
-      requireFree(instance, email, 'email_address');
-      if (invited.has(email)) throw alreadyInvited();
-      invited.add(email);
-    }
-    return inputs.map((input) => {
-      const invitation = tickets.put({
-        ...newTicket(instance, 'inv', (input.expires_in_days ?? DEFAULT_DAYS) * DAY),
-        kind: 'invitation',
-        email: input.email_address,
-        publicMetadata: input.public_metadata ?? {},
-        redirectUrl: input.redirect_url ?? null,
-      });
-      return invitationResource(instance, invitation, url);
-    });
-  };
+/** Returns the Backend API routes for the tickets that sign a user in: sign-in tokens and actor tokens. */
+export function signInTokenRoutes(instance: Instance): Routes<ApiRequest, unknown> {
   const signIn = (url: URL, fields: Omit<SignInToken, 'kind'>) =>
-    signInTokenResource(tickets.put({ ...fields, kind: 'sign_in_token' as const }), url);
+    signInTokenResource(instance.store.tickets.put({ ...fields, kind: 'sign_in_token' as const }), url);
   const revoke = ({ id, url }: ApiRequest) =>
     signInTokenResource(revokeTicket(instance, 'sign_in_token', id), url);
-  const selectInvitations = describeList<Invitation>({
-    fields: {
-      status: (row) => [invitationStatus(instance, row)],
-      query: ({ email, id }) => [email, id],
-      email_address: ({ email }) => [email],
-      expires_at: ({ expireAt }) => [expireAt],
-    },
-    filters: 'status query',
-    orders: 'created_at email_address expires_at',
-    others: 'limit offset paginated',
-  });
   return {
     'POST /v1/sign_in_tokens': ({ url, body }) => {
       const { user_id, org_id, expires_in_seconds: seconds } = parse(CreateSignInToken, body);
@@ -92,7 +58,7 @@ export function ticketRoutes(instance: Instance): Routes<ApiRequest, unknown> {
     'POST /v1/sign_in_tokens/:id/revoke': revoke,
     'POST /v1/actor_tokens': ({ url, body }) => {
       const { user_id, actor, ...input } = parse(CreateActorToken, body);
-      const userId = requireUser(instance, user_id).id;
+      const userId = requireUser(instance, user_id, 'user_id').id;
       const ticket = newTicket(instance, 'act', input.expires_in_seconds * 1000);
       return signIn(url, { ...ticket, userId, actor, sessionSeconds: input.session_max_duration_in_seconds });
     },
@@ -103,20 +69,54 @@ export function ticketRoutes(instance: Instance): Routes<ApiRequest, unknown> {
       const token = `${now}-${newId('c')}`;
       return { object: 'testing_token', token, expires_at: now + TESTING_TOKEN_SECONDS };
     },
+  };
+}
+
+/** Returns the Backend API routes for invitations to the instance. */
+export function invitationRoutes(instance: Instance): Routes<ApiRequest, unknown> {
+  const invitations = () => ticketsOf(instance, 'invitation');
+  const statusOf = (invitation: Invitation) => invitationStatus(instance, invitation);
+  /** Invites all addresses, or none if one of them is taken or has a pending invitation. */
+  const invite = (url: URL, inputs: readonly z.output<typeof CreateInvitation>[]) => {
+    const pending = invitations().filter((each) => statusOf(each) === 'pending');
+    const invited = new Set(pending.map(({ email }) => email));
+    for (const { email_address: email } of inputs.filter(({ ignore_existing }) => !ignore_existing)) {
+      requireFree(instance, email, 'email_address');
+      const message = 'This email address already has a pending invitation.';
+      if (invited.has(email)) throw new ApiError(400, 'duplicate_record', message, 'email_address');
+      invited.add(email);
+    }
+    return inputs.map((input) => {
+      const invitation = instance.store.tickets.put({
+        ...newTicket(instance, 'inv', (input.expires_in_days ?? DEFAULT_DAYS) * DAY),
+        kind: 'invitation',
+        email: input.email_address,
+        publicMetadata: input.public_metadata ?? {},
+        redirectUrl: input.redirect_url ?? null,
+      });
+      return invitationResource(instance, invitation, url);
+    });
+  };
+  const selectInvitations = describeList<Invitation>({
+    fields: {
+      status: (row) => [statusOf(row)],
+      query: ({ email, id }) => [email, id],
+      email_address: ({ email }) => [email],
+      expires_at: ({ expireAt }) => [expireAt],
+    },
+    filters: 'status query',
+    orders: 'created_at email_address expires_at',
+    others: 'limit offset paginated',
+  });
+  return {
     'POST /v1/invitations': ({ url, body }) => invite(url, [parse(CreateInvitation, body)])[0],
     'POST /v1/invitations/bulk': ({ url, body }) => invite(url, parse(CreateInvitations, body).items),
     'GET /v1/invitations': ({ url }) => {
-      const invitations = selectInvitations(ticketsOf(instance, 'invitation'), url).filter(
-        ({ status }) => url.searchParams.has('status') || status !== 'revoked',
-      );
-      return optionalPage(url, invitations, (row) => invitationResource(instance, row, url));
+      const isShown = ({ status }: Invitation) => url.searchParams.has('status') || status !== 'revoked';
+      const selected = selectInvitations(invitations(), url).filter(isShown);
+      return optionalPage(url, selected, (row) => invitationResource(instance, row, url));
     },
     'POST /v1/invitations/:id/revoke': ({ id, url }) =>
       invitationResource(instance, revokeTicket(instance, 'invitation', id), url),
   };
-}
-
-function alreadyInvited(): ApiError {
-  const message = 'This email address already has a pending invitation.';
-  return new ApiError(400, 'duplicate_record', message, 'email_address');
 }

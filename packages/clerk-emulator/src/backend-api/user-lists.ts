@@ -58,9 +58,8 @@ export function userListRoutes(instance: Instance): Routes<ApiRequest, unknown> 
       external_id: ({ externalId }: User) => [externalId],
       organization_id: (user: User) => membershipsOf(instance, user).map((each) => each.organizationId),
       banned: ({ banned }: User) => [String(banned)],
-      // Users of the emulator have no social accounts.
-      provider: () => [],
-      provider_user_id: () => [],
+      provider: ({ externalAccounts }: User) => externalAccounts.map(({ provider }) => `oauth_${provider}`),
+      provider_user_id: ({ externalAccounts }: User) => externalAccounts.map(({ email }) => email),
     },
     filters: `${USER_FILTERS} external_id organization_id banned last_active_at_since last_sign_in_at_before last_sign_in_at_after provider provider_user_id`,
   };
@@ -90,7 +89,7 @@ export function userListRoutes(instance: Instance): Routes<ApiRequest, unknown> 
       });
       return pageOf(url, selectInvitations(own.reverse(), url), format);
     },
-    // Users of the emulator have no social accounts.
+    // The page that plays a social provider issues no tokens.
     'GET /v1/users/:id/oauth_access_tokens/:otherId': ({ id, url }) => {
       requireUser(instance, id);
       return optionalPage(url, []);

@@ -67,8 +67,8 @@ const UpdateUser = z.strictObject({
   primary_email_address_id: z.string().nullish(),
   sign_out_of_other_sessions: z.boolean().nullish(),
   primary_phone_number_id: z.string().nullish(),
-  // Without effect: users do not sign in with wallets, and the emulator does not notify.
   primary_web3_wallet_id: z.string().nullish(),
+  // Without effect, because a picture is uploaded to its user, and the emulator does not notify.
   profile_image_id: z.string().nullish(),
   notify_primary_email_address_changed: z.boolean().nullish(),
 });
@@ -103,10 +103,12 @@ export function userRoutes(instance: Instance): Routes<ApiRequest, unknown> {
       const user = requireUser(instance, id);
       const settings = UserSettings.parse({ ...user.settings, ...body });
       const { primary_email_address_id: email, primary_phone_number_id: phone } = input;
+      const { primary_web3_wallet_id: wallet } = input;
       const updated = updateUser(instance, user, {
         ...userChanges(input),
         ...(email && { emails: withPrimary(user.emails, email, 'primary_email_address_id') }),
         ...(phone && { phones: withPrimary(user.phones, phone, 'primary_phone_number_id') }),
+        ...(wallet && { wallets: withPrimary(user.wallets, wallet, 'primary_web3_wallet_id') }),
         settings,
       });
       if (input.sign_out_of_other_sessions) endSessionsOf(instance, updated);

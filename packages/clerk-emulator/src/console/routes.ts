@@ -30,16 +30,12 @@ export function consoleRoutes(instance: Instance): Routes {
     },
     'DELETE /api/clients/:id': ({ id }) => {
       store.oauthClients.delete(requireFound(store.oauthClients.get(id), `The client ${id}`).id);
-      for (const grant of store.oauthGrants.all())
-        if (grant.clientId === id) store.oauthGrants.delete(grant.id);
+      for (const grant of store.oauthGrants.where('clientId', id)) store.oauthGrants.delete(grant.id);
       return { body: { id } };
     },
     'PATCH /api/endpoint': ({ body }) => {
-      const { paused, ...settings } = parse(EndpointChange, body);
-      webhooks.configure(settings);
-      if (paused === true) webhooks.pause();
-      if (paused === false) webhooks.resume();
-      return { body: { ...webhooks.settings, paused: webhooks.paused } };
+      webhooks.configure(parse(EndpointChange, body));
+      return { body: webhooks.settings };
     },
   };
 }

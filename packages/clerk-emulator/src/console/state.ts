@@ -16,7 +16,7 @@ function readState({ store, webhooks, requests }: Instance) {
   const logged = requests.all();
   const deliveries = webhooks.list();
   return {
-    endpoint: { ...webhooks.settings, url: webhooks.endpoint?.url ?? null, paused: webhooks.paused },
+    endpoint: { ...webhooks.settings, url: webhooks.endpoint?.url ?? null },
     /** Number of rows of each list, including the rows that the page does not show. */
     counts: {
       mails: mails.size(),

@@ -177,9 +177,11 @@ export function endSessionsOf(instance: Instance, user: User, kept?: Session): v
   }
 }
 
-/** Returns a user. Throws a 404 for an unknown id. */
-export function requireUser(instance: Instance, id: string): User {
-  return requireFound(instance.store.users.get(id), `User ${id}`);
+/** Returns a user. Throws for an unknown id: a 404, or a 422 if the operation has no 404 for the parameter with the id. */
+export function requireUser({ store }: Instance, id: string, parameter?: string): User {
+  const user = store.users.get(id);
+  if (user || !parameter) return requireFound(user, `User ${id}`);
+  throw new ApiError(422, 'form_resource_not_found', `The user ${id} was not found.`, parameter);
 }
 
 /** Throws a 422 if a user, other than the one with the id, has the identifier. */

@@ -12,9 +12,13 @@ import type { Webhooks } from './webhooks';
 export interface Instance {
   readonly publishableKey: PublishableKey;
   readonly secretKey: string;
+  /** Key that signs every token of this instance. */
   readonly signingKey: SigningKey;
   settings: Settings;
-  /** Returns to the settings and the data of the start, and removes failures. Sends the events of the new data. */
+  /**
+   * Returns to the settings and the seed of the start. Signs all users out and removes all other data and the failures. Sends the
+   * events of the new data.
+   */
   readonly reset: () => void;
   readonly clock: Clock;
   /** Returns the creation time of the next user. */
@@ -25,8 +29,8 @@ export interface Instance {
   readonly requests: ReturnType<typeof requestLog>;
   readonly handshakes: ReturnType<typeof handshakes>;
   /**
-   * Settings of OAuth. An opaque access token is a random string that starts with `oat_`. `loopbackClients` lets the metadata
-   * document of a client be on this machine.
+   * Settings of OAuth, which can be changed. By default, access tokens are JWTs that are valid for a day. An opaque one is a random
+   * string that starts with `oat_`. `loopbackClients` lets the metadata document of a client be on this machine. Default: false.
    */
   readonly oauth: {
     accessTokenFormat: 'jwt' | 'opaque';

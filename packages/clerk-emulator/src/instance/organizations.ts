@@ -33,7 +33,7 @@ export function createOrganization(
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '');
-  const isTaken = organizations.find((each) => each.slug === named) !== undefined;
+  const isTaken = organizations.where('slug', named).length > 0;
   const made = named === '' || isTaken ? `${named}-${row.id.slice(-8).toLowerCase()}` : named;
   if (slug !== undefined) requireFreeSlug(instance, slug);
   const own = { name, slug: slug ?? made, createdBy: creator?.id ?? null };
@@ -102,10 +102,8 @@ export function removeMember(instance: Instance, membership: Membership) {
   const { memberships, sessions } = instance.store;
   const resource = membershipResource(instance, membership);
   memberships.delete(membership.id);
-  for (const session of sessions.all()) {
-    if (session.userId === userId && session.organizationId === organizationId)
-      sessions.put({ ...session, organizationId: null });
-  }
+  for (const session of sessions.where('userId', userId))
+    if (session.organizationId === organizationId) sessions.put({ ...session, organizationId: null });
   instance.webhooks.send('organizationMembership.deleted', resource);
   return resource;
 }
@@ -143,9 +141,8 @@ export function inviteToOrganization(
 
 /** Returns the invitations of an organization that can be accepted, oldest first. */
 export function pendingInvitations(instance: Instance, { id }: Organization): OrganizationInvitation[] {
-  return instance.store.organizationInvitations
-    .all()
-    .filter((each) => each.organizationId === id && invitationStatus(instance, each) === 'pending');
+  const invitations = instance.store.organizationInvitations.where('organizationId', id);
+  return invitations.filter((each) => invitationStatus(instance, each) === 'pending');
 }
 
 /** Returns the invitations of the verified addresses of a user to organizations, oldest first. */
@@ -190,7 +187,7 @@ export function findOwnOrganization(
   idOrSlug: string,
 ): string | undefined {
   const isWanted = (id: string) => id === idOrSlug || store.organizations.get(id)?.slug === idOrSlug;
-  return store.memberships.find((each) => each.userId === userId && isWanted(each.organizationId))
+  return store.memberships.where('userId', userId).find((each) => isWanted(each.organizationId))
     ?.organizationId;
 }
 
@@ -213,41 +210,27 @@ export function activeOrganization(
 }
 
 /** Returns the memberships of an organization, oldest first. */
-export function membersOf({ store }: Instance, { id }: Organization): Membership[] {
-  return store.memberships.all().filter(({ organizationId }) => organizationId === id);
-}
+export const membersOf = ({ store }: Instance, { id }: Organization): Membership[] =>
+  store.memberships.where('organizationId', id);
 
 /** Returns the memberships of a user, oldest first. */
-export function membershipsOf({ store }: Instance, { id }: User): Membership[] {
-  return store.memberships.all().filter(({ userId }) => userId === id);
-}
+export const membershipsOf = ({ store }: Instance, { id }: User): Membership[] =>
+  store.memberships.where('userId', id);
 
-export function findMembership(
-  instance: Instance,
-  { id }: Organization,
-  userId: string,
-): Membership | undefined {
-  return instance.store.memberships.find((each) => each.organizationId === id && each.userId === userId);
-}
+export const findMembership = (instance: Instance, organization: Organization, userId: string) =>
+  membersOf(instance, organization).find((each) => each.userId === userId);
 
 /** Throws Clerk's 400 if the member is the only admin of the organization. */
 export function requireOtherAdmin({ store }: Instance, { id, organizationId, role }: Membership): void {
-  const others = store.memberships
-    .all()
-    .filter((each) => each.organizationId === organizationId && each.id !== id);
-  if (role !== ADMIN || others.some((each) => each.role === ADMIN)) return;
+  const members = store.memberships.where('organizationId', organizationId);
+  if (role !== ADMIN || members.some((each) => each.role === ADMIN && each.id !== id)) return;
   const message = 'There has to be at least one organization member with the minimum required permissions.';
   throw new ApiError(400, 'organization_minimum_permissions_needed', message);
 }
 
 /** Returns the membership of a user. Throws a 404 if the user is not a member. */
-export function requireMembership(
-  instance: Instance,
-  organization: Organization,
-  userId: string,
-): Membership {
-  return requireFound(findMembership(instance, organization, userId), `Membership of ${userId}`);
-}
+export const requireMembership = (instance: Instance, organization: Organization, userId: string) =>
+  requireFound(findMembership(instance, organization, userId), `Membership of ${userId}`);
 
 /**
  * Throws a 404 for an unknown role, a 400 if the user is a member, and a 403 if the members and the invited ones reach the limit
@@ -275,7 +258,7 @@ function requireRole(instance: Instance, role: string): void {
 }
 
 function requireFreeSlug({ store }: Instance, slug: string): void {
-  if (store.organizations.find((each) => each.slug === slug) === undefined) return;
+  if (store.organizations.where('slug', slug).length === 0) return;
   const message = `The slug ${slug} is already taken. Please choose another.`;
   throw new ApiError(422, 'form_identifier_exists', message, 'slug');
 }

@@ -1,5 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { messageOf } from '../errors';
 import type { Clock } from './clock';
 import { Time } from './data';
 
@@ -89,7 +90,8 @@ async function post(
     const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal });
     return { status: response.status, answer: await readStart(response) };
   } catch (error) {
-    return { status: null, answer: describeFailure(error) };
+    // The message of a connection error of `fetch` is only "fetch failed".
+    return { status: null, answer: messageOf(error instanceof Error ? (error.cause ?? error) : error) };
   } finally {
     cancel();
   }
@@ -104,10 +106,4 @@ async function readStart(response: Response): Promise<string> {
     if (length >= RECORDED_RESPONSE_BYTES) break;
   }
   return Buffer.concat(chunks).subarray(0, RECORDED_RESPONSE_BYTES).toString();
-}
-
-/** Returns a message for an error of `fetch`, whose own message is only "fetch failed" if it has a cause. */
-function describeFailure(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? error.cause.message || error.cause.name : error.message;
 }

@@ -11,6 +11,8 @@ import {
 
 /** Settings that make deliveries fail, late or repeated, as in production. */
 export interface DeliverySettings {
+  /** Whether deliveries wait. Clerk cannot pause them. */
+  readonly paused: boolean;
   /** Whether every attempt has an invalid signature. */
   readonly signatureBroken: boolean;
   /** Time between an event and its first attempt. */
@@ -44,8 +46,7 @@ export function startWebhooks(options: {
   const { store, clock } = options;
   const { deliveries } = store;
   let endpoint = options.endpoint;
-  let paused = false;
-  let settings: DeliverySettings = { signatureBroken: false, delaySeconds: 0, copies: 1 };
+  let settings: DeliverySettings = { paused: false, signatureBroken: false, delaySeconds: 0, copies: 1 };
   const stopped = new AbortController();
   const queue = timedQueue(
     clock,
@@ -57,7 +58,7 @@ export function startWebhooks(options: {
       const current = deliveries.get(id);
       if (!stopped.signal.aborted && current) record(current, attempt);
     },
-    () => !paused && !stopped.signal.aborted && endpoint !== undefined,
+    () => !settings.paused && !stopped.signal.aborted && endpoint !== undefined,
   );
   const schedule = ({ id, nextTryAt }: Delivery) => {
     if (nextTryAt !== null) queue.schedule(id, nextTryAt - clock.now());
@@ -87,6 +88,10 @@ export function startWebhooks(options: {
   const changed = () => {
     store.announce();
     queue.start();
+  };
+  const configure = (changes: Partial<DeliverySettings>) => {
+    settings = { ...settings, ...changes };
+    changed();
   };
 
   for (const delivery of deliveries.all()) schedule(delivery);
@@ -125,26 +130,17 @@ export function startWebhooks(options: {
     },
     /** Resolves when no delivery is pending. Deliveries stay pending while the endpoint is paused or missing. */
     idle: () => waitUntil(store, () => deliveries.find(isPending) === undefined),
-    /** Makes deliveries wait until `resume`. Clerk cannot pause deliveries. */
-    pause() {
-      paused = true;
-      changed();
-    },
-    resume() {
-      paused = false;
-      changed();
-    },
+    /** Makes deliveries wait until `resume`. */
+    pause: () => configure({ paused: true }),
+    resume: () => configure({ paused: false }),
     get paused() {
-      return paused;
+      return settings.paused;
     },
     get settings() {
       return settings;
     },
     /** Changes settings for later events and attempts. */
-    configure(changes: Partial<DeliverySettings>) {
-      settings = { ...settings, ...changes };
-      changed();
-    },
+    configure,
     get endpoint() {
       return endpoint;
     },

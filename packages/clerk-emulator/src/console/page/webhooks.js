@@ -24,28 +24,21 @@ export function Endpoint({ url, paused, signatureBroken, delaySeconds, copies })
 }
 
 /** @param {{ label: string, isOn: boolean, change: Record<string, boolean> }} props */
-function Switch({ label, isOn, change }) {
-  const press = (/** @type {{ currentTarget: HTMLElement }} */ { currentTarget }) =>
-    attempt(currentTarget, () => call('PATCH', '/api/endpoint', change));
-  return html`
-    <span class="action row">
-      <button class="switch" type="button" role="switch" aria-checked=${String(isOn)} onClick=${press}>
-        <span class="track" aria-hidden="true" />${label}
-      </button>
-      <span class="error" role="alert" />
-    </span>
-  `;
-}
+const Switch = ({ label, isOn, change }) => html`
+  <span class="action row">
+    <button class="switch" type="button" role="switch" aria-checked=${String(isOn)} onClick=${changing(() => change)}>
+      <span class="track" aria-hidden="true" />${label}
+    </button>
+    <span class="error" role="alert" />
+  </span>
+`;
 
 /**
  * A number that is saved when it changes. What a user types stays if the page shows another state meanwhile.
  * @param {{ label: string, name: string, value: number, min: string }} props
  */
 function Amount({ label, name, value, min }) {
-  const change = (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) =>
-    attempt(currentTarget, () =>
-      call('PATCH', '/api/endpoint', { [name]: currentTarget.valueAsNumber || Number(min) }),
-    );
+  const change = changing(({ valueAsNumber }) => ({ [name]: valueAsNumber || Number(min) }));
   return html`
     <label class="action row">
       ${label}<input class="amount" type="number" min=${min} key=${value} defaultValue=${value} onChange=${change} />
@@ -53,6 +46,15 @@ function Amount({ label, name, value, min }) {
     </label>
   `;
 }
+
+/**
+ * Returns a listener that changes settings of the endpoint.
+ * @param {(control: HTMLInputElement) => Record<string, unknown>} read
+ */
+const changing =
+  (read) =>
+  (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) =>
+    attempt(currentTarget, () => call('PATCH', '/api/endpoint', read(currentTarget)));
 
 /**
  * Returns the view of a webhook delivery. Its details are its attempts and its payload.
