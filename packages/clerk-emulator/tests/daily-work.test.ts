@@ -48,7 +48,7 @@ test('A picture is stored and served, and a file that is not a picture is reject
   expect((await clerk.users.getUser(user.id)).imageUrl).toMatch(/^data:image\/svg\+xml,/);
 });
 
-test('A path of Clerk that is not emulated gets a 501 in both APIs, and any other path a 404', async () => {
+test('A path of Clerk that is not emulated gets a 501 that names it, and any other path a 401 or 404', async () => {
   const { emulator } = await start();
   const secret = bearer(emulator.variables['CLERK_SECRET_KEY'] ?? '');
   for (const [path, status, headers] of [
@@ -57,10 +57,14 @@ test('A path of Clerk that is not emulated gets a 501 in both APIs, and any othe
     ['/v1/me/passkeys', 501],
     ['/v1/billing/plans', 501, secret],
     ['/v1/saml_connections', 501, secret],
+    ['/api_keys', 501, secret],
     ['/v1/nothing', 404, secret],
     ['/v1/saml_connections', 401],
-  ] as const)
-    expect((await fetch(emulator.url + path, headers ? { headers } : {})).status, path).toBe(status);
+  ] as const) {
+    const response = await fetch(emulator.url + path, headers ? { headers } : {});
+    expect([path, response.status]).toEqual([path, status]);
+    if (status === 501) expect(await response.text()).toMatch(new RegExp(`GET ${path}.*README`));
+  }
 });
 
 test("Clerk's errors for a left organization, a second invitation, a short user name and a setting that is off", async () => {

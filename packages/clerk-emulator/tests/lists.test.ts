@@ -26,6 +26,9 @@ const ada = await newUser('ada', { username: 'countess', externalId: 'crm-1', cr
 const bob = await newUser('bob', { createdAt: new Date(2000), banned: true });
 const eve = await newUser('eve', { lastName: 'Moneypenny', createdAt: new Date(3000) });
 provider.createSession(ada.id);
+const google = { id: 'eac_1', provider: 'google', email: 'eve@gmail.com', firstName: null, lastName: null };
+const stored = provider.store.users.get(eve.id);
+if (stored) provider.store.users.put({ ...stored, externalAccounts: [google] });
 const acme = await organizations.createOrganization({ name: 'Acme', createdBy: ada.id });
 const beta = await organizations.createOrganization({ name: 'Beta', createdBy: bob.id });
 const organizationId = acme.id;
@@ -48,7 +51,7 @@ test.each([
   ['name_query=eve+money', 'eve'],
   ['query=moneyp', 'eve'],
   ['web3_wallet=0x1', ''],
-  ['provider=oauth_google&provider_user_id=1', ''],
+  ['provider=oauth_google&provider_user_id=eve@gmail.com', 'eve'],
   ['external_id=-crm-1', 'eve bob'],
   [`organization_id=-${beta.id}`, 'eve ada'],
   ['banned=false', 'eve ada'],
@@ -80,14 +83,22 @@ test.each([
 });
 
 test.each([
-  ['users/count?limit=1', 'limit'],
-  ['organizations?order_by=slug', 'order_by'],
-  ['sessions?order_by=created_at', 'order_by'],
-])('A list gets a 422 for a parameter or an order that it does not have: %s', async (path, param_name) => {
-  const response = await get(path);
-  expect(response.status).toBe(422);
-  expect(await response.json()).toMatchObject({ errors: [{ meta: { param_name } }] });
-});
+  ['users/count?limit=1', 'unknown', 'limit'],
+  ['sessions?order_by=created_at', 'unknown', 'order_by'],
+  ['users?created_after=1', 'unknown', 'created_after'],
+  ['organizations?order_by=slug', 'format_invalid', 'order_by'],
+  ['users?limit=ten', 'format_invalid', 'limit'],
+  ['users?created_at_after=yesterday', 'format_invalid', 'created_at_after'],
+  [`users?${'user_id=user_1&'.repeat(101)}`, 'format_invalid', 'user_id'],
+])(
+  'A list gets a 422 that names a parameter that is unknown or invalid: %s',
+  async (path, error, param_name) => {
+    const response = await get(path);
+    expect(response.status).toBe(422);
+    const errors = [{ code: `form_param_${error}`, meta: { param_name } }];
+    expect(await response.json()).toMatchObject({ errors });
+  },
+);
 
 test('A list of sessions, invitations or OAuth tokens is an array unless the query has `paginated=true`', async () => {
   for (const path of ['sessions', 'invitations', `users/${ada.id}/oauth_access_tokens/google`])

@@ -52,14 +52,15 @@ const Event = z.object({ data: z.object({ id: z.string() }) });
 /** Returns the Backend API routes that list users, and what belongs to a user. */
 export function userListRoutes(instance: Instance): Routes<ApiRequest, unknown> {
   const { users } = instance.store;
+  const connected = ({ externalAccounts }: User) => externalAccounts.filter((each) => !each.verification);
   const list = {
     fields: {
       ...userFields((user: User) => user),
       external_id: ({ externalId }: User) => [externalId],
       organization_id: (user: User) => membershipsOf(instance, user).map((each) => each.organizationId),
       banned: ({ banned }: User) => [String(banned)],
-      provider: ({ externalAccounts }: User) => externalAccounts.map(({ provider }) => `oauth_${provider}`),
-      provider_user_id: ({ externalAccounts }: User) => externalAccounts.map(({ email }) => email),
+      provider: (user: User) => connected(user).map(({ provider }) => `oauth_${provider}`),
+      provider_user_id: (user: User) => connected(user).map(({ email }) => email),
     },
     filters: `${USER_FILTERS} external_id organization_id banned last_active_at_since last_sign_in_at_before last_sign_in_at_after provider provider_user_id`,
   };
