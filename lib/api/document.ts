@@ -102,7 +102,7 @@ const identityProviderUserId = 'user_2abcDEFghiJKLmnoPQRstuVWXyz';
 const EXAMPLE = { userId: '01890a5d-ac96-774b-bcce-b302099a8057', identityProviderUserId };
 const sessions = [{ bearer: [] }, { cookie: [] }];
 
-/** Responses of several operations. The document contains each of them once, and references to it. */
+/** Responses of several operations. */
 const shared = {
   Unauthorized: {
     ...failure(
@@ -284,11 +284,6 @@ export const operations = Object.entries<Readonly<Record<string, Operation>>>(pa
     })),
 );
 
-const references = new Map<unknown, object>(
-  Object.entries(shared).map(([name, response]) => [response, { $ref: `#/components/responses/${name}` }]),
-);
-const pathItems: unknown = JSON.parse(JSON.stringify(paths, (_key, value) => references.get(value) ?? value));
-
 export const openApiDocument = {
   openapi: '3.1.1',
   info: {
@@ -303,6 +298,6 @@ export const openApiDocument = {
     { name: 'webhooks', description: 'For the identity provider.' },
     { name: 'service', description: 'Health and description of the service. No session is required.' },
   ],
-  paths: pathItems,
-  components: { schemas: componentSchemas(), responses: shared, securitySchemes },
+  paths,
+  components: { schemas: componentSchemas(), securitySchemes },
 };

@@ -1,7 +1,5 @@
-import { describeError } from '../base/errors';
-import { log } from '../base/log';
-import { telemetry } from '../base/telemetry';
 import { requestIdOf } from '../core/route';
+import { observer } from './request-log';
 
 /** Messages of the responses to requests that reach no route. */
 const REJECTIONS = {
@@ -21,10 +19,8 @@ export type RejectionStatus = keyof typeof REJECTIONS;
 /** Logs a request that reaches no route, without its address, and returns the headers and the body of the response. */
 export function rejection(status: RejectionStatus, givenRequestId?: unknown, error?: unknown) {
   const requestId = requestIdOf(givenRequestId);
-  const line = { requestId, route: 'none', status, ms: 0 };
-  telemetry()?.recordRequest({ ...line, method: '_OTHER', fields: {}, quiet: false });
-  if (status < 500 || status === 503) log.info(line, 'request');
-  else log.error({ ...line, error: describeError(error) }, 'request');
+  const request = { requestId, method: '', route: 'none', status, ms: 0, fields: {}, quiet: false };
+  observer.handled({ ...request, error });
   const body = JSON.stringify({ message: REJECTIONS[status] });
   const headers = {
     'content-type': 'application/json',

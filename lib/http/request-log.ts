@@ -23,7 +23,7 @@ function logRequest(request: HandledRequest): void {
   const { requestId, method, route, status, ms, fields, error, quiet } = request;
   const line = {
     requestId,
-    route: `${method} ${route}`,
+    route: `${method} ${route}`.trimStart(),
     status,
     ms: Math.round(ms),
     ...fields,
