@@ -21,18 +21,16 @@ const start = async (environment: Record<string, string>, port?: number | string
   return { status, stderr, output: stdout + stderr };
 };
 
-describe('Start of the service', () => {
-  test('The service exits with 1 and lists all missing variables if the environment is empty', async () => {
-    const { status, output } = await start({});
-    expect(status).toBe(1);
-    for (const name of Object.keys(BUILD_TIME_VALUES)) expect(output).toContain(`- ${name} is missing`);
-    expect(output.match(/Invalid environment variables/g)).toHaveLength(1);
-  });
+test('The service exits with 1 and lists all missing variables if the environment is empty', async () => {
+  const { status, output } = await start({});
+  expect(status).toBe(1);
+  for (const name of Object.keys(BUILD_TIME_VALUES)) expect(output).toContain(`- ${name} is missing`);
+  expect(output.match(/Invalid environment variables/g)).toHaveLength(1);
+});
 
-  test('The service exits with 1 if the port is invalid', async () => {
-    const { status, stderr } = await start({}, '99999');
-    expect({ status, stderr }).toMatchObject({ status: 1, stderr: expect.stringContaining('port') });
-  });
+test('The service exits with 1 if the port is invalid', async () => {
+  const { status, stderr } = await start({}, '99999');
+  expect({ status, stderr }).toMatchObject({ status: 1, stderr: expect.stringContaining('port') });
 });
 
 test('The service exits with 1 and prints one line if its port is in use', async () => {

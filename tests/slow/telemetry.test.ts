@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { startOtlpReceiver } from '../harness/dependencies/otlp-receiver';
-import { startTcpProxy } from '../harness/dependencies/tcp-proxy';
-import { bearer, ME, me, send, tokenFor } from '../harness/requests';
+import { me, tokenFor } from '../harness/requests';
 import { startDependencies, startServiceProcess } from '../harness/service';
 import { stopAfterAll, stopAfterTest } from '../vitest/stop-after-all';
 
@@ -35,20 +34,6 @@ test('On SIGTERM, the service exports the remaining telemetry to the endpoint an
     '/v1/traces application/json Bearer of-the-collector',
   ]);
   expect(stopping.output()).not.toContain('of-the-collector');
-});
-
-test('The service does not forward the trace headers of a client to the KV store', async () => {
-  let sent = '';
-  const proxy = stopAfterTest(await startTcpProxy(service.kv.address));
-  proxy.onClientData = (chunk) => {
-    sent += chunk.toString();
-  };
-  const calling = await startProcess({ KV_REST_API_URL: `http://localhost:${proxy.port}` });
-  const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-  const headers = { ...bearer(token), traceparent: trace, tracestate: 'vendor=x', baggage: 'user=x' };
-  expect(await send(`${calling.url}${ME}`, { headers })).toMatchObject({ status: 200 });
-  expect(sent).toContain('POST /pipeline');
-  expect(sent).not.toMatch(/traceparent|tracestate|baggage/i);
 });
 
 test.each(['hang', 'fail', 'stop'] as const)(
