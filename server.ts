@@ -123,11 +123,9 @@ server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
   );
 });
 
-server.once('error', (error: NodeJS.ErrnoException) => {
-  const isInUse = error.code === 'EADDRINUSE';
-  process.stderr.write(
-    isInUse ? `Port ${port} is in use. Choose another port with -p.\n` : `${error.message}\n`,
-  );
+server.once('error', ({ code, message }: NodeJS.ErrnoException) => {
+  const isInUse = code === 'EADDRINUSE';
+  process.stderr.write(`${isInUse ? `Port ${port} is in use. Choose another port with -p.` : message}\n`);
   process.exit(1);
 });
 server.listen(port, values.hostname, () => {

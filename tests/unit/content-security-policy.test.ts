@@ -69,36 +69,28 @@ test("The Content-Security-Policy of the service contains all sources of the pol
   expect(missing.toSorted()).toEqual(Object.values(EXCLUDED_BY_REASON).flat().toSorted());
 });
 
-/** Directives at the end of every policy. */
-const COMMON =
-  "worker-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
-
-test('The Content-Security-Policy for a real Clerk instance allows only the host of the page and the hosts that Clerk needs', () => {
-  expect(contentSecurityPolicy(sources)).toBe(
-    [
-      "default-src 'self'",
-      "script-src 'self' 'nonce-abc' 'strict-dynamic'",
-      "style-src 'self' 'unsafe-inline'",
-      "connect-src 'self' https://clerk.example.com https://img.clerk.com https://*.protect.clerk.com:*",
-      "img-src 'self' data: https://img.clerk.com",
-      'frame-src https://challenges.cloudflare.com https://*.protect.clerk.com',
-      COMMON,
-    ].join('; '),
-  );
-});
-
 // On the local stack, the service proxies Clerk's Frontend API under the host of the page (`sameOrigin`).
-test('The Content-Security-Policy for the local stack under `next dev` allows `eval()`, but no host other than the host of the page', () => {
-  const local = { ...sources, sameOrigin: true, development: true };
-  expect(contentSecurityPolicy(local)).toBe(
-    [
-      "default-src 'self'",
-      "script-src 'self' 'nonce-abc' 'strict-dynamic' 'unsafe-eval'",
-      "style-src 'self' 'unsafe-inline'",
-      "connect-src 'self'",
-      "img-src 'self' data:",
-      "frame-src 'none'",
-      COMMON,
-    ].join('; '),
+test.each([
+  {
+    what: 'for a real Clerk instance allows only the host of the page and the hosts that Clerk needs',
+    given: sources,
+    script: "'nonce-abc' 'strict-dynamic'",
+    connect: "'self' https://clerk.example.com https://img.clerk.com https://*.protect.clerk.com:*",
+    img: "'self' data: https://img.clerk.com",
+    frame: 'https://challenges.cloudflare.com https://*.protect.clerk.com',
+  },
+  {
+    what: 'for the local stack under `next dev` allows `eval()`, but only the host of the page',
+    given: { ...sources, sameOrigin: true, development: true },
+    script: "'nonce-abc' 'strict-dynamic' 'unsafe-eval'",
+    connect: "'self'",
+    img: "'self' data:",
+    frame: "'none'",
+  },
+])('The Content-Security-Policy $what', ({ given, script, connect, img, frame }) => {
+  expect(contentSecurityPolicy(given)).toBe(
+    `default-src 'self'; script-src 'self' ${script}; style-src 'self' 'unsafe-inline'; connect-src ${connect}; ` +
+      `img-src ${img}; frame-src ${frame}; worker-src 'self' blob:; object-src 'none'; base-uri 'self'; ` +
+      "form-action 'self'; frame-ancestors 'none'",
   );
 });
