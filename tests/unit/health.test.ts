@@ -39,8 +39,8 @@ test('A process is ready if the database responds, with the status degraded if t
   expect([log.warn, log.info].flatMap((logged) => vi.mocked(logged).mock.calls)).toEqual([]);
 });
 
-test('A process that shuts down is not ready', async () => {
-  beginShutdown();
+test('A process that shuts down is not ready, although the module of this call is another copy. A shutdown begins once', async () => {
+  expect([beginShutdown(), beginShutdown()]).toEqual([true, false]);
   expect(await readiness()).toEqual({ errors: { process: 'stopping' } });
   expect(pingDatabase).not.toHaveBeenCalled();
   Object.assign(

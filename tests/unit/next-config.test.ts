@@ -9,27 +9,28 @@ import configure from '../../next.config';
 describe('A build', () => {
   const project = process.cwd();
   let folder: string;
+  /** Files of app/, with their lines in the order in which Next.js tries them, and files that are neither page nor route. */
   const files = [
-    'page.tsx',
-    '(marketing)/p/[slug]/page.tsx',
-    'p/v1.0/route.ts',
-    'p/[slug]/v1/[...rest]/route.ts',
-    'p/[slug]/v1/[id]/route.ts',
-    '@modal/docs/[[...path]]/page.jsx',
-    'docs/layout.tsx',
-    '%5Fx/route.ts',
-    '_private/page.tsx',
-    'q/caf%C3%A9/p%2Bq/route.ts',
-    'q/%40at/page.tsx',
-    'q/!bang/page.tsx',
-    'q/~tilde/[[...path]]/page.tsx',
-    'q/[q]/route.ts',
-  ];
+    ['page.tsx', 'page '],
+    ['%5Fx/route.ts', 'route /_x'],
+    ['q/!bang/page.tsx', 'page /q/!bang'],
+    ['q/%40at/page.tsx', 'page /q/@at'],
+    ['p/v1.0/route.ts', 'route /p/v1\\.0'],
+    ['q/caf%C3%A9/p%2Bq/route.ts', 'route /q/café/p\\+q'],
+    ['q/~tilde/[[...path]]/page.tsx', 'page /q/~tilde(?:/.+)?'],
+    ['(marketing)/p/[slug]/page.tsx', 'page /p/([^/]+)'],
+    ['q/[q]/route.ts', 'route /q/([^/]+)'],
+    ['p/[slug]/v1/[id]/route.ts', 'route /p/([^/]+)/v1/([^/]+)'],
+    ['p/[slug]/v1/[...rest]/route.ts', 'route /p/([^/]+)/v1/(.+)'],
+    ['@modal/docs/[[...path]]/page.jsx', 'page /docs(?:/.+)?'],
+    ['docs/layout.tsx'],
+    ['_private/page.tsx'],
+  ] as const;
   beforeEach(() => {
     folder = mkdtempSync(path.join(os.tmpdir(), 'next-config-test-'));
     process.chdir(folder);
     vi.stubEnv('VERCEL', '1');
-    for (const file of files) {
+    for (const [file] of files) {
       mkdirSync(path.dirname(`app/${file}`), { recursive: true });
       writeFileSync(`app/${file}`, '');
     }
@@ -41,20 +42,8 @@ describe('A build', () => {
   });
 
   test('A build lists the pages and routes of app/ in the order in which Next.js tries them', () => {
-    expect(configure(PHASE_PRODUCTION_BUILD).env?.['APP_FILES']?.split('\n')).toEqual([
-      'page ',
-      'route /_x',
-      'page /q/!bang',
-      'page /q/@at',
-      'route /p/v1\\.0',
-      'route /q/café/p\\+q',
-      'page /q/~tilde(?:/.+)?',
-      'page /p/([^/]+)',
-      'route /q/([^/]+)',
-      'route /p/([^/]+)/v1/([^/]+)',
-      'route /p/([^/]+)/v1/(.+)',
-      'page /docs(?:/.+)?',
-    ]);
+    const lines = files.flatMap(([, line]) => line ?? []);
+    expect(configure(PHASE_PRODUCTION_BUILD).env?.['APP_FILES']?.split('\n')).toEqual(lines);
   });
 
   test('Under next dev, a route that is added after the start belongs to the API', async () => {

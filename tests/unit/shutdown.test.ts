@@ -1,24 +1,9 @@
-import { beforeEach, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { closeDependencies, onShutdown } from '#lib/base/shutdown';
 
-const load = () => import('#lib/base/shutdown');
-/** Removes the shutdown state, which all copies of the module in a process share. */
-const forgetState = () => Reflect.deleteProperty(globalThis, Symbol.for('identity-link.shutdown'));
-
-beforeEach(() => {
-  vi.resetModules();
-  forgetState();
-});
-
-test('A shutdown begins once, and every copy of the module in the process reports it', async () => {
-  const { beginShutdown, isShuttingDown } = await load();
-  expect(isShuttingDown()).toBe(false);
-  expect([beginShutdown(), beginShutdown()]).toEqual([true, false]);
-  vi.resetModules();
-  expect((await load()).isShuttingDown()).toBe(true);
-});
+// tests/unit/health.test.ts checks that a shutdown begins once, and that every copy of the module reports it.
 
 test('A shutdown calls each registered function once, even if it was registered twice or if another function rejects', async () => {
-  const { closeDependencies, onShutdown } = await load();
   const failing = vi.fn(() => Promise.reject(new Error('still in use')));
   const other = vi.fn(async () => undefined);
   for (const hook of [failing, other, other]) onShutdown(hook);
