@@ -100,15 +100,10 @@ function listener(request: IncomingMessage, response: ServerResponse): void {
   else reject(status);
 }
 
-const limits = {
-  IncomingMessage: LimitedRequest,
-  requestTimeout: REQUEST_MS,
-  headersTimeout: REQUEST_MS,
-  connectionsCheckingInterval: 1_000,
-};
 // instrumentation.ts has checked the variable. Its schema would need zod, which the image of the Dockerfile does not contain.
 const keepAliveTimeout = Number(process.env['KEEP_ALIVE_SECONDS']?.trim() || 125) * 1_000;
-const server = createServer({ ...limits, keepAliveTimeout }, listener);
+const limits = { requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS, connectionsCheckingInterval: 1_000 };
+const server = createServer({ IncomingMessage: LimitedRequest, ...limits, keepAliveTimeout }, listener);
 limitSilence(server, SILENCE_MS, responses);
 
 server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {

@@ -28,21 +28,15 @@ const BOT_PROTECTION = 'https://challenges.cloudflare.com';
  * used, because it always adds payment, map and telemetry hosts. A unit test compares this policy with the SDK's policy.
  */
 export function contentSecurityPolicy({ nonce, frontendApi, sameOrigin, development }: Sources): string {
-  const provider = sameOrigin
-    ? { connect: '', images: '', frames: "'none'" }
-    : {
-        connect: `${frontendApi} ${IMAGES} ${PROTECTION}:*`,
-        images: IMAGES,
-        frames: `${BOT_PROTECTION} ${PROTECTION}`,
-      };
+  const provider = (hosts: string) => (sameOrigin ? '' : hosts);
   const directives = {
     'default-src': "'self'",
     'script-src': `'self' 'nonce-${nonce}' 'strict-dynamic' ${development ? "'unsafe-eval'" : ''}`,
     // The provider's components insert some styles without the nonce.
     'style-src': "'self' 'unsafe-inline'",
-    'connect-src': `'self' ${provider.connect}`,
-    'img-src': `'self' data: ${provider.images}`,
-    'frame-src': provider.frames,
+    'connect-src': `'self' ${provider(`${frontendApi} ${IMAGES} ${PROTECTION}:*`)}`,
+    'img-src': `'self' data: ${provider(IMAGES)}`,
+    'frame-src': provider(`${BOT_PROTECTION} ${PROTECTION}`) || "'none'",
     'worker-src': "'self' blob:",
     'object-src': "'none'",
     'base-uri': "'self'",
