@@ -6,11 +6,10 @@ import { textProblem } from '../core/values';
  * count code points, not UTF-16 units. Does not change the string. `name` is the field's name in public error messages.
  */
 export function text(name: string, maxLength: number) {
-  const problem = (value: unknown) => textProblem(value, maxLength);
-  const error = ({ input }: { readonly input?: unknown }) => `${name} ${problem(input)}`;
+  const error = ({ input }: { readonly input?: unknown }) => `${name} ${textProblem(input, maxLength)}`;
   return z.string({ error }).check(
     z.minLength(1, { error }),
     z.maxLength(maxLength, { error }),
-    z.refine((value) => problem(value) === undefined, { error }),
+    z.refine((value) => textProblem(value, maxLength) === undefined, { error }),
   );
 }

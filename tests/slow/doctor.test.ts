@@ -72,12 +72,11 @@ const broken = stopAfterAll(
   }),
 );
 
-/** Another instance of the identity provider, and the variables that lead to its Backend API. */
+/** Another instance of the identity provider. */
 const OTHER_KEY = 'sk_test_hidden_key_of_another_instance';
 const elsewhere = stopAfterAll(
   await startProvider({ secretKey: OTHER_KEY, signingKeyPem: generateSigningKeyPem() }),
 );
-const ofElsewhere = { IDP_SECRET_KEY: OTHER_KEY, CLERK_API_URL: elsewhere.url };
 
 /** Starts a KV store that replies with the result of `respond` to each command whose name matches. */
 async function storeWhere(commands: RegExp, respond: () => unknown): Promise<Variables> {
@@ -169,15 +168,47 @@ test('The doctor command finds no problem in a valid environment, exits with 0 a
 const notMigrated = await createTestDatabase({ ...serverOfThisRun(), template: 'template0' });
 afterAll(() => notMigrated.drop());
 
+/** Environments in which one check fails, by the name of the check and its message. */
+const FAILURES: Readonly<Record<string, Variables>> = {
+  'secret key: the Backend API responds with status 401': { IDP_SECRET_KEY: OTHER_KEY },
+  'registration: a table or a function of the service does not exist (42883)': await damaged(
+    'DROP FUNCTION previous_links(text, text[])',
+  ),
+  'registration: there is no unique index on users.identity_provider_user_id': await damaged(
+    'DROP INDEX users_identity_provider_user_id_key',
+    'CREATE UNIQUE INDEX ON users (identity_provider_user_id) WHERE id IS NOT NULL',
+  ),
+  'registration: the role may not link users or tenants (42501)': await roleOn(
+    database,
+    `${USUAL_RIGHTS}; REVOKE INSERT ON tenants FROM $role`,
+  ),
+  'registration: the database is read-only': await roleOn(
+    database,
+    `${USUAL_RIGHTS}; ALTER ROLE $role SET default_transaction_read_only = on`,
+  ),
+  'cache: the store rejects KV_REST_API_TOKEN': { KV_REST_API_TOKEN: 'hidden-token' },
+  'cache: KV_REST_API_TOKEN is a read-only token': await storeWhere(
+    /^set$/i,
+    failing('NOPERM no permissions to run this command'),
+  ),
+  'cache: a written value cannot be read within 2 s': await storeWhere(/^get$/i, () => null),
+  'cache: the store ignores NX, or the error of a command': await storeWhere(/^set$/i, () => 'OK'),
+  "cache: the quota of the store's plan is used up": await storeWhere(/./, failing(QUOTA)),
+  'cache: the store returns an error (LOADING)': await storeWhere(/^set$/i, failing('LOADING hidden-value')),
+};
+
+test.each(Object.entries(FAILURES))(
+  'The doctor reports exactly this failure in an environment that has it: %s',
+  async (failure, changes) => {
+    const [name = '', message = ''] = failure.split(': ');
+    expect(await runChecksHere(changes)).toEqual(matching([['failure', name, message]]));
+  },
+);
+
 const cases: [description: string, changes: Variables, problems: Problem[], origin?: string][] = [
   [
-    'the provider rejects the secret key',
-    { IDP_SECRET_KEY: OTHER_KEY },
-    [['failure', 'secret key', 'the Backend API responds with status 401']],
-  ],
-  [
     'the keys belong to different instances',
-    ofElsewhere,
+    { IDP_SECRET_KEY: OTHER_KEY, CLERK_API_URL: elsewhere.url },
     [
       ['failure', 'both keys', 'belong to different instances'],
       ['failure', 'JWT key', 'not a key of the instance'],
@@ -220,67 +251,14 @@ const cases: [description: string, changes: Variables, problems: Problem[], orig
     ],
   ],
   [
-    'a function of the service does not exist',
-    await damaged('DROP FUNCTION previous_links(text, text[])'),
-    [['failure', 'registration', 'a table or a function of the service does not exist (42883)']],
-  ],
-  [
-    'the unique index does not exist',
-    await damaged(
-      'DROP INDEX users_identity_provider_user_id_key',
-      'CREATE UNIQUE INDEX ON users (identity_provider_user_id) WHERE id IS NOT NULL',
-    ),
-    [['failure', 'registration', 'there is no unique index on users.identity_provider_user_id']],
-  ],
-  [
     'the role may not read the table of applied migrations',
     await roleOn(database, 'GRANT SELECT, INSERT ON users, tenants TO $role'),
     [['warning', 'migrations', 'the role may not read _prisma_migrations']],
   ],
   [
-    'the role may not insert tenants',
-    await roleOn(database, `${USUAL_RIGHTS}; REVOKE INSERT ON tenants FROM $role`),
-    [['failure', 'registration', 'the role may not link users or tenants (42501)']],
-  ],
-  [
-    'the database is read-only',
-    await roleOn(database, `${USUAL_RIGHTS}; ALTER ROLE $role SET default_transaction_read_only = on`),
-    [['failure', 'registration', 'the database is read-only']],
-  ],
-  [
-    'the token of the cache is wrong',
-    { KV_REST_API_TOKEN: 'hidden-token' },
-    [['failure', 'cache', 'the store rejects KV_REST_API_TOKEN']],
-  ],
-  [
-    'the token of the cache is read-only',
-    await storeWhere(/^set$/i, failing('NOPERM no permissions to run this command')),
-    [['failure', 'cache', 'KV_REST_API_TOKEN is a read-only token']],
-  ],
-  [
-    'the cache loses written values',
-    await storeWhere(/^get$/i, () => null),
-    [['failure', 'cache', 'a written value cannot be read within 2 s']],
-  ],
-  [
-    'the cache ignores NX',
-    await storeWhere(/^set$/i, () => 'OK'),
-    [['failure', 'cache', 'the store ignores NX, or the error of a command']],
-  ],
-  [
-    'the quota of the cache is used up',
-    await storeWhere(/./, failing(QUOTA)),
-    [['failure', 'cache', "the quota of the store's plan is used up"]],
-  ],
-  [
     'the quota of the cache is used up, and the store rejects the whole HTTP request',
     { KV_REST_API_URL: rejecting.url },
     [['failure', 'cache', "the quota of the store's plan is used up"]],
-  ],
-  [
-    'the cache returns another error',
-    await storeWhere(/^set$/i, failing('LOADING hidden-value')),
-    [['failure', 'cache', 'the store returns an error (LOADING)']],
   ],
   [
     'the deployed service has only the first of two signing secrets',
