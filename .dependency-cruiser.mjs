@@ -151,7 +151,7 @@ export default {
     {
       name: 'only-commands-import-the-deletion-and-the-relinking-of-users',
       severity: 'error',
-      from: { pathNot: ['^commands/', '^tests/', '^lib/operator/forget-due'] },
+      from: { pathNot: ['^commands/', '^tests/'] },
       to: { path: '^lib/operator/(?:forget|relink\\.ts)' },
     },
     only(

@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs';
 import * as z from 'zod/mini';
 import { events } from '#events';
 import { parseEnvironmentSubset, variables } from '#lib/base/env';
@@ -10,11 +11,11 @@ import { adopt, publish } from '#lib/operator/external-ids';
 import { type Change, newRun, recordRun } from '#lib/operator/history';
 import { providerUsers } from '#lib/operator/paginate';
 import { reconcile } from '#lib/operator/reconcile';
-import type { LinkResult } from '#lib/operator/result';
+import { type MapLine, parseMap } from '#lib/operator/relink-map';
+import type { LinkResult } from '#lib/operator/rows';
 import { providers } from '#providers';
 import { type ExitCode, print, shown } from '../command';
 import { type Progress, showProgress } from '../progress';
-import { readMapFile } from './map-file';
 import { ASKED, NOUNS, parseVariables, RETRY } from './one-link';
 
 const VARIABLES = z.pick(variables, { DATABASE_URL: true });
@@ -156,18 +157,28 @@ export function adoptUsers(options: Options & Change): Promise<ExitCode> {
   ]);
 }
 
+/** Reads a CSV file with two columns of these names. Throws a UsageError if the file cannot be read. */
+export const readMapFile = (path: string, names: readonly [string, string]): Promise<MapLine[]> =>
+  parseMap(createReadStream(path), names).catch((error: unknown) => {
+    throw new UsageError(`Cannot read ${path}. ${safeMessage(error)}`);
+  });
+
 const PAGE = 500;
 
 /** `npm run tenants -- adopt` */
 export async function adoptTenants(options: Options & Change & { readonly map: string }): Promise<ExitCode> {
   parseEnvironmentSubset(VARIABLES);
-  const { lines, collisions } = await readMapFile(options.map, ['organization', 'id']);
-  const entries = lines.map(({ oldId: id, newId: externalId }) => ({ id, externalId }));
+  const lines = await readMapFile(options.map, ['organization', 'id']);
+  const entries = lines.flatMap(({ oldId: id, newId: externalId, collision }) =>
+    collision ? [] : [{ id, externalId }],
+  );
   const pages = Array.from({ length: Math.ceil(entries.length / PAGE) }, (_, page) =>
     entries.slice(page * PAGE, (page + 1) * PAGE),
   );
   async function* adoptAll(change: Change, retryOptions: RetryOptions) {
-    yield collisions.map(({ oldId: id, kind: reason }) => ({ id, outcome: 'not adopted', reason }));
+    yield lines.flatMap(({ oldId: id, collision: reason }) =>
+      reason ? [{ id, outcome: 'not adopted', reason }] : [],
+    );
     yield* adopt('tenant', pages, change, retryOptions, options.dryRun);
   }
   return changeInBulk('tenant', 'adopt', options, adoptAll, [

@@ -4,12 +4,11 @@ import { UsageError } from '#lib/base/errors';
 import { type RetryOptions, retry } from '#lib/base/retry';
 import type { Kind } from '#lib/core/ports';
 import { type Change, recordRun } from '#lib/operator/history';
-import { collisionOf, type RelinkResult, readJournal, relink, rollbackOf, runOf } from '#lib/operator/relink';
-import { type CheckedMap, REMEDIES, readExternalIds } from '#lib/operator/relink-map';
+import { type RelinkResult, readJournal, relink, rollbackOf, runOf } from '#lib/operator/relink';
+import { type MapLine, REMEDIES, readExternalIds } from '#lib/operator/relink-map';
 import { type ExitCode, print, shown } from '../command';
 import { showProgress } from '../progress';
-import { countResults } from './in-bulk';
-import { readMapFile } from './map-file';
+import { countResults, readMapFile } from './in-bulk';
 import { NOUNS, parseVariables, RETRY } from './one-link';
 
 const VARIABLES = z.pick(variables, { DATABASE_URL: true, KV_REST_API_URL: true, KV_REST_API_TOKEN: true });
@@ -29,15 +28,15 @@ async function readSource(
   kind: Kind,
   { map, externalId, rollback }: Options,
   retryOptions: RetryOptions,
-): Promise<{ readonly source: CheckedMap; readonly run: string }> {
+): Promise<{ readonly lines: readonly MapLine[]; readonly run: string }> {
   if ([map !== undefined, externalId, rollback !== undefined].filter(Boolean).length !== 1)
     throw new UsageError(`Pass one of --map, ${kind === 'user' ? '--external-id ' : ''}and --rollback.`);
   if (externalId) parseVariables(VARIABLES);
   else parseEnvironmentSubset(VARIABLES);
   if (rollback !== undefined)
-    return { source: await readJournal(kind, rollback, retryOptions), run: rollbackOf(rollback) };
-  const source = await (map === undefined ? readExternalIds(retryOptions) : readMapFile(map, ['old', 'new']));
-  return { source, run: runOf(source.lines) };
+    return { lines: await readJournal(kind, rollback, retryOptions), run: rollbackOf(rollback) };
+  const lines = await (map === undefined ? readExternalIds(retryOptions) : readMapFile(map, ['old', 'new']));
+  return { lines, run: runOf(lines) };
 }
 
 const printCollision = ({ line, reason, oldId, newId }: RelinkResult) => {
@@ -49,10 +48,8 @@ const printCollision = ({ line, reason, oldId, newId }: RelinkResult) => {
 export async function relinkLinks(kind: Kind, options: Options): Promise<ExitCode> {
   const progress = showProgress(`${NOUNS[kind]}s`, options.retrySeconds);
   const { retryOptions } = progress;
-  const { source, run } = await readSource(kind, options, retryOptions);
-  const { lines, collisions } = source;
-  const total = lines.length + collisions.length;
-  if (total === 0) throw new UsageError(`There is no ${NOUNS[kind]} to move.`);
+  const { lines, run } = await readSource(kind, options, retryOptions);
+  if (lines.length === 0) throw new UsageError(`There is no ${NOUNS[kind]} to move.`);
   const isRollback = options.rollback !== undefined;
   const change = { ...options, run };
   const skipped = new Set<number>();
@@ -60,11 +57,7 @@ export async function relinkLinks(kind: Kind, options: Options): Promise<ExitCod
     const toRelink = lines.filter(({ line }) => !skipped.has(line));
     return relink(toRelink, { ...change, kind, isRollback, days: options.windowDays, retryOptions, dryRun });
   };
-  async function* check() {
-    yield collisions.map(collisionOf);
-    yield* relinkLines(true);
-  }
-  let { count, isComplete } = await countResults(progress, check(), (collision) => {
+  let { count, isComplete } = await countResults(progress, relinkLines(true), (collision) => {
     if (options.skipCollisions) skipped.add(collision.line);
     printCollision(collision);
   });
@@ -76,10 +69,10 @@ export async function relinkLinks(kind: Kind, options: Options): Promise<ExitCod
   const moved = isApplied ? 'moved' : 'to move';
   const collided = count('collision') + (isApplied ? skipped.size : 0);
   process.stdout.write(
-    `${total} lines, ${count(moved)} ${moved}, ${count('already moved')} already moved, ${collided} collisions\n`,
+    `${lines.length} lines, ${count(moved)} ${moved}, ${count('already moved')} already moved, ${collided} collisions\n`,
   );
   // The journal also has the ids of an interrupted run, and those of a transaction whose commit got no response.
-  const readLength = () => readJournal(kind, run, { seconds: 0 }).then((journal) => journal.lines.length);
+  const readLength = () => readJournal(kind, run, { seconds: 0 }).then(({ length }) => length);
   const toUndo = isApplied ? count('moved') || (await readLength().catch(() => undefined)) : 0;
   if (toUndo) process.stdout.write(`To undo this: npm run ${kind}s -- relink --rollback ${run}\n`);
   else if (toUndo === 0) process.stdout.write('Nothing was changed.\n');

@@ -138,7 +138,7 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
       return expectSame([await after(0, -1), await after(1, 1)], [[data.one, data.other], []]);
     },
   },
-  'lib/operator/replay.ts: passes a user to the handler of user.updated': {
+  'lib/operator/backfill.ts: passes a user to the handler of user.updated': {
     'a user has the fields of an event': async (data) =>
       expectFields(at(await usersOf(data, 'limit=2'), 0), USER),
   },
@@ -210,7 +210,7 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
     'the session of a banned user gets no token': (data) =>
       expectNoToken(data, data.otherSession, `POST /v1/users/${data.other}/ban`),
   },
-  'lib/operator/forget-due.ts: deletes the row of a user that the provider does not list': {
+  'lib/operator/forget.ts: deletes the row of a user that the provider does not list': {
     'a deleted user is not listed': async (data) => {
       await data.backend(`DELETE /v1/users/${data.other}`);
       return expectSame(idsOf(await usersOf(data, 'limit=100')), [data.one]);

@@ -1,37 +1,27 @@
-import * as z from 'zod/mini';
 import { retryOnConflict } from '../base/retry';
 import type { Kind } from '../core/ports';
 import { KINDS } from '../ids/store';
-import { database, raw, type Transaction } from '../storage/database';
+import { database, raw, sql, type Transaction } from '../storage/database';
 import { type Change, recordChanges } from './history';
 import { cancelDeletion, unfinishedIds } from './pending-deletions';
+import { allIdsOf, hasId, readRows, selectIds } from './rows';
 
 /** A statement sees the rows that a registration has committed while `storeForgotten` waited for its advisory lock. */
 export const TRANSACTION = { isolationLevel: 'ReadCommitted' } as const;
 
 /** Message of a deletion that a foreign key or a column that must not become null prevents (lib/storage/database.ts). */
 const PREVENTED = /Code: `23(?:001|502|503)`.*\(table: (.+)\)/s;
-const Rows = z.array(z.object({ internalId: z.string(), providerId: z.string() }));
-const Ids = z.array(z.object({ id: z.string() }));
 
 /**
  * Locks an id against the events that schedule its deletion, and the row with this present or previous id against a relink.
  * Returns its internal id, and its ids at the provider, the present one first.
  */
 async function lockLink(transaction: Transaction, kind: Kind, providerId: string) {
-  const { table, column } = KINDS[kind];
   await transaction.$executeRaw`SELECT pg_advisory_xact_lock(public.link_lock(${kind}, ${providerId}))`;
-  const found = await transaction.$queryRaw`
-    SELECT id AS "internalId", ${raw(column)} AS "providerId" FROM public.${raw(table)} WHERE id = coalesce(
-        (SELECT id FROM public.${raw(table)} WHERE ${raw(column)} = ${providerId}),
-        (SELECT internal_id FROM public.previous_ids WHERE kind = ${kind} AND provider_id = ${providerId}))
-      FOR UPDATE`;
-  const [row] = Rows.parse(found);
-  if (row === undefined) return { internalId: null, providerIds: [providerId] };
-  const { internalId } = row;
-  const previous = await transaction.$queryRaw`
-    SELECT provider_id AS id FROM public.previous_ids WHERE kind = ${kind} AND internal_id = ${internalId}::uuid`;
-  return { internalId, providerIds: [row.providerId, ...Ids.parse(previous).map(({ id }) => id)] };
+  const locked = sql`SELECT id FROM public.${raw(KINDS[kind].table)} WHERE ${hasId(kind, providerId)} FOR UPDATE`;
+  const ids = await selectIds(locked, transaction);
+  const [link] = await readRows(kind, sql`id = ANY (${ids}::uuid[])`, 1, transaction);
+  return { internalId: link?.internalId ?? null, providerIds: link ? allIdsOf(link) : [providerId] };
 }
 
 /** Deletes the entries of forgotten ids that have not expired. Returns their number. */
@@ -47,18 +37,18 @@ export async function restoreLinks(transaction: Transaction, kind: Kind, ids: re
 }
 
 /**
- * Stores that an id is forgotten for `days` days, or deletes the entry if `days` is 0. The transaction must delete the row of the
- * id afterwards. The SQL function `forgotten_until` says why a registration in flight cannot leave a row.
+ * Stores that ids are forgotten for `days` days, or deletes the entries if `days` is 0. The transaction must delete the row of the
+ * ids afterwards. The SQL function `forgotten_until` says why a registration in flight cannot leave a row.
  */
-async function storeForgotten(transaction: Transaction, kind: Kind, id: string, days: number): Promise<void> {
-  await (days === 0
-    ? deleteForgotten(transaction, kind, [id])
-    : transaction.$executeRaw`WITH locked AS MATERIALIZED (SELECT pg_advisory_xact_lock(public.link_lock(${kind}, ${id})))
+const storeForgotten = (transaction: Transaction, kind: Kind, ids: readonly string[], days: number) =>
+  days === 0
+    ? deleteForgotten(transaction, kind, ids)
+    : transaction.$executeRaw`WITH locked AS MATERIALIZED (
+          SELECT id, pg_advisory_xact_lock(public.link_lock(${kind}, id)) FROM unnest(${ids}::text[]) AS id)
         INSERT INTO public.forgotten_users (id_hash, forgotten_at, expires_at)
-        SELECT public.forgotten_hash(${kind}, ${id}), clock_timestamp(), clock_timestamp() + ${days} * interval '1 day'
+        SELECT public.forgotten_hash(${kind}, id), clock_timestamp(), clock_timestamp() + ${days} * interval '1 day'
         FROM locked
-        ON CONFLICT (id_hash) DO UPDATE SET forgotten_at = EXCLUDED.forgotten_at, expires_at = EXCLUDED.expires_at`);
-}
+        ON CONFLICT (id_hash) DO UPDATE SET forgotten_at = EXCLUDED.forgotten_at, expires_at = EXCLUDED.expires_at`;
 
 /** Deletes up to ten expired entries, so that the table stays small. */
 const deleteExpired = (transaction: Transaction) => transaction.$executeRaw`
@@ -73,10 +63,10 @@ async function deleteRow(
   { internalId, providerIds }: Awaited<ReturnType<typeof lockLink>>,
   { days, isDue, change }: { readonly days: number; readonly isDue: boolean; readonly change: Change },
 ): Promise<string[]> {
-  for (const id of providerIds) await storeForgotten(transaction, kind, id, days);
-  await deleteExpired(transaction);
   // The provider may still have the internal id of a user as an `external_id` (lib/operator/external-ids.ts).
-  if (kind === 'user' && internalId !== null) await storeForgotten(transaction, kind, internalId, days);
+  const allIds = kind === 'user' && internalId !== null ? [...providerIds, internalId] : providerIds;
+  await storeForgotten(transaction, kind, [...new Set(allIds)], days);
+  await deleteExpired(transaction);
   await transaction.$executeRaw`DELETE FROM public.${raw(KINDS[kind].table)} WHERE id = ${internalId}::uuid`;
   await transaction.$executeRaw`
     INSERT INTO public.unfinished_deletions (kind, internal_id, provider_ids, is_due)

@@ -1,4 +1,3 @@
-import * as z from 'zod/mini';
 import { InternalUserId } from '../api/schemas';
 import { type RetryOptions, retry, retryOnConflict } from '../base/retry';
 import type { Kind } from '../core/ports';
@@ -8,12 +7,9 @@ import { database, raw, sql } from '../storage/database';
 import { restoreLinks, TRANSACTION } from './delete-link';
 import { type Change, recordChanges } from './history';
 import { directory, providerUsers } from './paginate';
-import type { LinkResult } from './result';
-import { lookUp } from './rows';
+import { type LinkResult, lookUp, selectIds } from './rows';
 
 // A team can set the `external_id` of a user at the provider. A request never depends on it.
-
-const Ids = z.array(z.object({ id: z.string() }));
 
 /** Returns true for a UUID in lower case that can be an internal id. */
 const isUsable = (id: string): boolean => InternalUserId.safeParse(id).success && !RESERVED.test(id);
@@ -31,9 +27,9 @@ export interface Adoption {
 async function readEntries(kind: Kind, entries: readonly Adoption[]) {
   const ids = entries.map(({ id }) => id).filter(isIdentityProviderUserId);
   const { linked, forgotten } = await lookUp(kind, ids);
-  const pending = await database().$queryRaw`SELECT provider_id AS id FROM public.pending_deletions
-    WHERE kind = ${kind} AND provider_id = ANY (${ids}::text[])`;
-  const lost = kind === 'user' ? forgotten : new Set(Ids.parse(pending).map(({ id }) => id));
+  const pending = await selectIds(sql`SELECT provider_id AS id FROM public.pending_deletions
+    WHERE kind = ${kind} AND provider_id = ANY (${ids}::text[])`);
+  const lost = kind === 'user' ? forgotten : new Set(pending);
   const usable = entries.flatMap(({ externalId }) => externalId ?? []).filter(isUsable);
   const former = kind === 'user' ? await forgottenUntil(kind, usable) : new Map();
   return entries.map(({ id, externalId }) => ({
@@ -49,9 +45,9 @@ async function readEntries(kind: Kind, entries: readonly Adoption[]) {
 /** Returns the results of a dry run. */
 async function planAdoption(kind: Kind, entries: readonly Adoption[]): Promise<LinkResult[]> {
   const uuids = entries.flatMap(({ externalId }) => externalId ?? []).filter(isUsable);
-  const found = await database().$queryRaw`
-    SELECT id FROM public.${raw(KINDS[kind].table)} WHERE id = ANY (${uuids}::uuid[])`;
-  const taken = new Set(Ids.parse(found).map(({ id }) => id));
+  const taken = await selectIds(
+    sql`SELECT id FROM public.${raw(KINDS[kind].table)} WHERE id = ANY (${uuids}::uuid[])`,
+  );
   const [noun, given] = kind === 'user' ? ['user', 'external_id'] : ['organization', 'the id'];
   return (await readEntries(kind, entries)).map(({ id, externalId, isFormerId, internalId, isForgotten }) => {
     const reject = (reason: string) => ({ id, outcome: 'not adopted', reason });
@@ -68,50 +64,50 @@ async function planAdoption(kind: Kind, entries: readonly Adoption[]): Promise<L
     if (RESERVED.test(externalId)) return reject(`${given} is a UUID without or with all bits`);
     if (!isUuid) return reject(`${given} is not a UUID in lower case`);
     if (isFormerId) return reject(`${given} is the internal id of a forgotten user`);
-    if (taken.has(externalId)) return reject(`${given} is the internal id of another ${noun}`);
+    if (taken.includes(externalId)) return reject(`${given} is the internal id of another ${noun}`);
     return isIdentityProviderUserId(id) ? { id, outcome: 'to adopt' } : reject('the service rejects this id');
   });
 }
 
-/** Adopts entries, and plans again for those that a concurrent transaction has linked or forgotten in the meantime. */
-async function adoptAll(kind: Kind, entries: readonly Adoption[], change: Change): Promise<LinkResult[]> {
-  const results = await planAdoption(kind, entries);
-  const toAdopt = new Set(results.flatMap(({ id, outcome }) => (outcome === 'to adopt' ? [id] : [])));
-  const links = entries.filter(({ id }) => toAdopt.has(id));
-  if (links.length === 0) return results;
-  const ids = links.map(({ id }) => id);
-  const { table, column } = KINDS[kind];
+/** Inserts the links that no concurrent transaction prevents. Returns the ids of their users or organizations. */
+async function insertAdoptions(kind: Kind, entries: readonly Adoption[], change: Change): Promise<string[]> {
+  const ids = entries.map(({ id }) => id);
+  const [table, column] = [raw(KINDS[kind].table), raw(KINDS[kind].column)];
   const isAllowed =
     kind === 'user'
       ? sql`public.forgotten_until(${kind}, provider_id, NULL) IS NULL AND public.forgotten_until(${kind}, id::text, NULL) IS NULL`
       : sql`public.tenant_deletion_due(provider_id) IS NULL`;
-  const adopted = await database().$transaction(async (transaction) => {
+  return database().$transaction(async (transaction) => {
     // A deletion in flight ends first, or waits.
     await transaction.$executeRaw`SELECT pg_advisory_xact_lock_shared(public.link_lock(${kind}, id)) FROM unnest(${ids}::text[]) AS id`;
     // The statement has no conflict target, because the internal id can be taken too.
-    const inserted = await transaction.$queryRaw`INSERT INTO public.${raw(table)} (id, ${raw(column)})
-      SELECT id, provider_id FROM unnest(${links.map(({ externalId }) => externalId)}::uuid[],
-                                         ${ids}::text[]) AS link (id, provider_id)
-      WHERE ${isAllowed} ON CONFLICT DO NOTHING RETURNING ${raw(column)} AS id`;
-    const insertedIds = Ids.parse(inserted).map(({ id }) => id);
-    const adoptions = insertedIds.map((providerId) => ({ providerId, internalId: null }));
+    const inserted = await selectIds(
+      sql`INSERT INTO public.${table} (id, ${column})
+        SELECT id, provider_id FROM unnest(${entries.map(({ externalId }) => externalId)}::uuid[],
+                                           ${ids}::text[]) AS link (id, provider_id)
+        WHERE ${isAllowed} ON CONFLICT DO NOTHING RETURNING ${column} AS id`,
+      transaction,
+    );
+    const adoptions = inserted.map((providerId) => ({ providerId, internalId: null }));
     await recordChanges(transaction, kind, 'adopt', change, adoptions);
-    await restoreLinks(transaction, kind, insertedIds);
-    return new Set(insertedIds);
+    await restoreLinks(transaction, kind, inserted);
+    return inserted;
   }, TRANSACTION);
-  const others =
-    adopted.size === ids.length
-      ? []
-      : await adoptAll(
-          kind,
-          links.filter(({ id }) => !adopted.has(id)),
-          change,
-        );
-  return [
-    ...results.filter(({ id }) => !toAdopt.has(id)),
-    ...[...adopted].map((id) => ({ id, outcome: 'adopted' })),
-    ...others,
-  ];
+}
+
+/** Adopts entries, and plans again while a concurrent transaction has linked or forgotten one of them in the meantime. */
+async function adoptAll(kind: Kind, entries: readonly Adoption[], change: Change): Promise<LinkResult[]> {
+  const adopted = new Set<string>();
+  for (;;) {
+    const results = await planAdoption(kind, entries);
+    const planned = new Set(results.flatMap(({ id, outcome }) => (outcome === 'to adopt' ? [id] : [])));
+    if (planned.size === 0)
+      return results.map((result) =>
+        adopted.has(result.id) ? { id: result.id, outcome: 'adopted' } : result,
+      );
+    const links = entries.filter(({ id }) => planned.has(id));
+    for (const id of await insertAdoptions(kind, links, change)) adopted.add(id);
+  }
 }
 
 /**

@@ -1,12 +1,12 @@
 import * as z from 'zod/mini';
 import type { Kind } from '../core/ports';
 import { KINDS } from '../ids/store';
-import { database, raw, type Transaction } from '../storage/database';
+import { database, raw, sql, type Transaction } from '../storage/database';
 import { idHash, recordChanges } from './history';
-import { Time } from './rows';
+import { selectIds, Time } from './rows';
 
 /**
- * Schedules and records a deletion after `hours` hours (lib/operator/forget-due.ts), also of an id that is not linked. A later
+ * Schedules and records a deletion after `hours` hours (lib/operator/forget.ts), also of an id that is not linked. A later
  * call restarts this period. A late `user.created` event can still link a user. From the commit on, no request gets the tenant of
  * an organization from the database or creates it, because the exclusive lock lets an insert in flight commit first.
  */
@@ -24,19 +24,13 @@ export async function scheduleDeletion(
   await recordChanges(transaction, kind, 'schedule', { by: 'event' }, [{ providerId, internalId: null }]);
 }
 
-const Ids = z.array(z.object({ id: z.string() }));
-
 /** Returns all ids of users or tenants that had one of these ids and whose row is deleted, but whose ids may still be cached. */
-export async function unfinishedIds(
-  kind: Kind,
-  ids: readonly string[],
-  client: Transaction = database(),
-): Promise<string[]> {
-  const found =
-    await client.$queryRaw`SELECT DISTINCT unnest(provider_ids) AS id FROM public.unfinished_deletions
-    WHERE kind = ${kind} AND provider_ids && ${ids}::text[]`;
-  return Ids.parse(found).map(({ id }) => id);
-}
+export const unfinishedIds = (kind: Kind, ids: readonly string[], client?: Transaction): Promise<string[]> =>
+  selectIds(
+    sql`SELECT DISTINCT unnest(provider_ids) AS id FROM public.unfinished_deletions
+      WHERE kind = ${kind} AND provider_ids && ${ids}::text[]`,
+    client,
+  );
 
 /**
  * Ends the deletions of ids that are no longer cached. If an id of a due deletion is linked again, its deletion is pending again,

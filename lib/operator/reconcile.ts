@@ -3,8 +3,7 @@ import type { Kind } from '../core/ports';
 import { mainProvider } from '../main-provider';
 import type { Provider } from '../providers';
 import { holdersOf, providerOrganizations, providerUsers } from './paginate';
-import type { LinkResult } from './result';
-import { allIdsOf, type LinkRow, lookUp, rowsAfter } from './rows';
+import { allIdsOf, type LinkResult, type LinkRow, lookUp, rowsAfter } from './rows';
 
 /** Result for one user or organization of the provider, or for one row. */
 export interface ReconcileResult extends LinkResult {

@@ -5,13 +5,6 @@ import type { RetryOptions } from '../base/retry';
 import { isIdentityProviderUserId } from '../core/values';
 import { providerUsers } from './paginate';
 
-/** A line of a map: a present id at the identity provider, the id that replaces it, and the number of the line, from 1. */
-export interface MapLine {
-  readonly line: number;
-  readonly oldId: string;
-  readonly newId: string;
-}
-
 /** Kinds of collisions, each with its remedy. A line with a collision cannot be applied. */
 export const REMEDIES = {
   'invalid id': 'Correct the ids: 1 to 255 characters without NUL',
@@ -35,15 +28,15 @@ export const REMEDIES = {
   'new id is forgotten or has a pending deletion': 'Remember the new id, or remove the line',
 } as const;
 
-/** A line that cannot be applied. */
-export interface Collision extends MapLine {
-  readonly kind: keyof typeof REMEDIES;
-}
+export type Collision = keyof typeof REMEDIES;
 
-/** The lines of a map that can be applied, and the collisions of the other lines. */
-export interface CheckedMap {
-  readonly lines: readonly MapLine[];
-  readonly collisions: readonly Collision[];
+/** A line of a map: a present id at the identity provider, the id that replaces it, and the number of the line, from 1. */
+export interface MapLine {
+  readonly line: number;
+  readonly oldId: string;
+  readonly newId: string;
+  /** What `checkMap` has found. */
+  readonly collision?: Collision;
 }
 
 /** White space, and characters that a terminal does not show, at the start or end of an id. U+2800 is an empty Braille pattern. */
@@ -54,31 +47,26 @@ export const repeatedIds = (ids: string[]): ReadonlySet<string> =>
   new Set(ids.sort().filter((id, index, sorted) => id === sorted[index - 1]));
 
 /** Finds the lines with an invalid id and the lines whose old or new id occurs twice. Does not query the database. */
-function checkMap(all: readonly MapLine[]): CheckedMap {
-  const [repeatedOld, repeatedNew] = [
-    repeatedIds(all.map(({ oldId }) => oldId)),
-    repeatedIds(all.map(({ newId }) => newId)),
-  ];
-  const kindOf = ({ oldId, newId }: MapLine): Collision['kind'] | undefined => {
+function checkMap(lines: readonly MapLine[]): MapLine[] {
+  const repeatedOld = repeatedIds(lines.map(({ oldId }) => oldId));
+  const repeatedNew = repeatedIds(lines.map(({ newId }) => newId));
+  const collisionOf = ({ oldId, newId }: MapLine): Collision | undefined => {
     const ids = [oldId, newId];
     if (!ids.every(isIdentityProviderUserId)) return 'invalid id';
     if (ids.some((id) => OUTER_SPACE.test(id))) return 'white space around an id';
     return repeatedOld.has(oldId) || repeatedNew.has(newId) ? 'id occurs twice' : undefined;
   };
-  const collisions: Collision[] = [];
-  const lines = all.filter((line) => {
-    const kind = kindOf(line);
-    if (kind !== undefined) collisions.push({ ...line, kind });
-    return kind === undefined;
+  return lines.map((line) => {
+    const collision = collisionOf(line);
+    return collision === undefined ? line : { ...line, collision };
   });
-  return { lines, collisions };
 }
 
 /**
  * Parses a CSV file with two columns. Skips empty lines and a first line with these names. Throws an error that names the line if
  * it is malformed or not UTF-8.
  */
-export async function parseMap(file: Readable, names: readonly [string, string]): Promise<CheckedMap> {
+export async function parseMap(file: Readable, names: readonly [string, string]): Promise<MapLine[]> {
   const all: MapLine[] = [];
   const parser = parse<null, Pick<MapLine, 'oldId' | 'newId'>>({
     bom: true,
@@ -104,7 +92,7 @@ export async function parseMap(file: Readable, names: readonly [string, string])
 }
 
 /** Returns a map with a line for each user of the main provider whose `external_id` is set: the old id. */
-export async function readExternalIds(retryOptions: RetryOptions): Promise<CheckedMap> {
+export async function readExternalIds(retryOptions: RetryOptions): Promise<MapLine[]> {
   const lines: MapLine[] = [];
   for await (const users of providerUsers(retryOptions)) {
     for (const { id, externalId } of users)

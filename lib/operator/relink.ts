@@ -5,11 +5,11 @@ import { type RetryOptions, retry, retryOnConflict } from '../base/retry';
 import type { Kind } from '../core/ports';
 import { uncache } from '../ids/cache';
 import { KINDS } from '../ids/store';
-import { database, raw, type Transaction } from '../storage/database';
+import { database, raw, sql, type Transaction } from '../storage/database';
 import { restoreLinks, TRANSACTION } from './delete-link';
 import { type Change, recordChanges } from './history';
-import { type CheckedMap, type Collision, type MapLine, REMEDIES, repeatedIds } from './relink-map';
-import type { LinkResult } from './result';
+import { type Collision, type MapLine, repeatedIds } from './relink-map';
+import { type LinkResult, selectIds } from './rows';
 
 /** Number of users in one transaction. A transaction holds two advisory locks and one row lock for each of its users. */
 const BATCH = 200;
@@ -27,33 +27,31 @@ export interface RelinkOptions extends Change {
   readonly retryOptions: RetryOptions;
 }
 
-const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16);
-
 /** Returns the id of a run: a hash of its map, so that a run that continues an interrupted one has the same id. */
 export function runOf(lines: readonly MapLine[]): string {
   const hash = createHash('sha256');
   const sorted = lines.toSorted((one, other) => (one.oldId < other.oldId ? -1 : 1));
-  for (const { oldId, newId } of sorted) hash.update(JSON.stringify([oldId, newId]));
+  for (const { oldId, newId, collision } of sorted)
+    if (!collision) hash.update(JSON.stringify([oldId, newId]));
   return hash.digest('hex').slice(0, 16);
 }
 
 /** Returns the id of the run that rolls a run back. */
-export const rollbackOf = (run: string): string => digest(`rollback of ${run}`);
+export const rollbackOf = (run: string): string =>
+  createHash('sha256').update(`rollback of ${run}`).digest('hex').slice(0, 16);
 
 const Journal = z.array(z.object({ oldId: z.string(), newId: z.string() }));
 
 /** Returns the map that undoes a run. It is empty if the run has no rows in the table of previous ids, which is its journal. */
-export async function readJournal(kind: Kind, run: string, retryOptions: RetryOptions): Promise<CheckedMap> {
+export async function readJournal(kind: Kind, run: string, retryOptions: RetryOptions): Promise<MapLine[]> {
   const rows = await retry(
     retryOptions,
     () => database().$queryRaw`SELECT replaced_by AS "oldId", provider_id AS "newId"
       FROM public.previous_ids WHERE kind = ${kind} AND run = ${run} ORDER BY provider_id`,
   );
-  const lines = Journal.parse(rows).map((ids, index) => ({ ...ids, line: index + 1 }));
-  return { lines, collisions: [] };
+  return Journal.parse(rows).map((ids, index) => ({ ...ids, line: index + 1 }));
 }
 
-const Forgotten = z.array(z.object({ id: z.string() }));
 const Moved = z.array(z.object({ providerId: z.string(), internalId: z.string() }));
 /** What the tables say about an id: the row that has it, the row that had it and the present id of that row. */
 const KnownIds = z.array(
@@ -65,22 +63,15 @@ const KnownIds = z.array(
     isPending: z.boolean(),
   }),
 );
-type State = Collision['kind'] | 'to move' | 'moved';
 
-/** Result for one line of the map. */
+/** Result for one line of the map. The reason of a collision is the key of its remedy. */
 export interface RelinkResult extends LinkResult, MapLine {
   readonly outcome: 'to move' | 'moved' | 'already moved' | 'collision';
 }
 
-const isCollision = (state: string): state is Collision['kind'] => Object.hasOwn(REMEDIES, state);
-
-/** Returns the result for a line that cannot be applied. */
-export const collisionOf = ({ kind, ...line }: Collision): RelinkResult => ({
-  ...line,
-  id: line.oldId,
-  outcome: 'collision',
-  reason: kind,
-});
+/** Returns the ids of the lines without a collision. */
+const idsOf = (lines: readonly MapLine[]): string[] =>
+  lines.flatMap(({ oldId, newId, collision }) => (collision ? [] : [oldId, newId]));
 
 /**
  * Returns the states of the lines. The SQL function `forgotten_until` takes a shared advisory lock for each id until the
@@ -89,10 +80,10 @@ export const collisionOf = ({ kind, ...line }: Collision): RelinkResult => ({
  */
 async function statesOf(transaction: Transaction, kind: Kind, lines: readonly MapLine[]) {
   const { table, column } = KINDS[kind];
-  const ids = lines.flatMap(({ oldId, newId }) => [oldId, newId]);
-  const found = await transaction.$queryRaw`SELECT id FROM unnest(${ids}::text[]) AS id
+  const ids = idsOf(lines);
+  const found = sql`SELECT id FROM unnest(${ids}::text[]) AS id
     WHERE public.forgotten_until(${kind}, id, NULL) IS NOT NULL`;
-  const forgotten = new Set(Forgotten.parse(found).map(({ id }) => id));
+  const forgotten = new Set(await selectIds(found, transaction));
   const rows = await transaction.$queryRaw`
     SELECT line.id, present.id AS "internalId", previous.internal_id AS "previousOf", moved.${raw(column)} AS "movedTo",
            due_at IS NOT NULL AS "isPending"
@@ -102,7 +93,8 @@ async function statesOf(transaction: Transaction, kind: Kind, lines: readonly Ma
     LEFT JOIN public.${raw(table)} moved ON moved.id = previous.internal_id
     LEFT JOIN public.pending_deletions pending ON pending.kind = ${kind} AND pending.provider_id = line.id`;
   const known = new Map(KnownIds.parse(rows).map((each) => [each.id, each]));
-  const stateOf = ({ oldId, newId }: MapLine): State => {
+  const stateOf = ({ oldId, newId, collision }: MapLine): Collision | 'to move' | 'moved' => {
+    if (collision) return collision;
     if (oldId === newId) return 'old and new id are the same';
     const [old, next] = [known.get(oldId), known.get(newId)];
     if (!old?.internalId) {
@@ -182,20 +174,22 @@ export async function* relink(
   lines: readonly MapLine[],
   options: RelinkOptions,
 ): AsyncGenerator<RelinkResult[]> {
-  const reused = repeatedIds(lines.flatMap(({ oldId, newId }) => [oldId, newId]));
+  const reused = repeatedIds(idsOf(lines));
   for (let at = 0; at < lines.length; at += BATCH) {
     const batch = lines.slice(at, at + BATCH);
     const states = await retry(options.retryOptions, () => relinkBatch(batch, options));
-    const moved = states.filter(({ state }) => !isCollision(state));
-    const ids = moved.flatMap(({ line: { oldId, newId } }) => [oldId, newId]);
-    if (!options.dryRun && ids.length > 0)
-      await retry(options.retryOptions, () => uncache(options.kind, ids));
+    const moved = states.flatMap(({ line, state }) =>
+      state === 'to move' || state === 'moved' ? [line] : [],
+    );
+    if (!options.dryRun && moved.length > 0)
+      await retry(options.retryOptions, () => uncache(options.kind, idsOf(moved)));
     yield states.map(({ line, state }): RelinkResult => {
-      if (state === 'new id is linked to another internal id' && reused.has(line.newId))
-        return collisionOf({ ...line, kind: 'new id is the old id of another line' });
-      if (isCollision(state)) return collisionOf({ ...line, kind: state });
-      const outcome = state === 'moved' ? 'already moved' : options.dryRun ? 'to move' : 'moved';
-      return { ...line, id: line.oldId, outcome };
+      const result = { ...line, id: line.oldId };
+      if (state === 'moved') return { ...result, outcome: 'already moved' };
+      if (state === 'to move') return { ...result, outcome: options.dryRun ? 'to move' : 'moved' };
+      const isReused = state === 'new id is linked to another internal id' && reused.has(line.newId);
+      const reason = isReused ? 'new id is the old id of another line' : state;
+      return { ...result, outcome: 'collision', reason };
     });
   }
 }

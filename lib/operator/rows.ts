@@ -1,7 +1,15 @@
 import * as z from 'zod/mini';
 import type { Kind } from '../core/ports';
 import { findLinks, forgottenUntil, KINDS } from '../ids/store';
-import { database, raw, sql } from '../storage/database';
+import { database, raw, sql, type Transaction } from '../storage/database';
+
+/** What a command did for one user or organization. With a `reason`, the user needs a decision of the operator. */
+export interface LinkResult {
+  /** The id at the identity provider. */
+  readonly id: string;
+  readonly outcome: string;
+  readonly reason?: string;
+}
 
 /**
  * Schema of a time that a statement selects in milliseconds since 1970. For a `timestamptz`, @prisma/adapter-pg 7.10 returns
@@ -11,6 +19,13 @@ export const Time = z.pipe(
   z.number(),
   z.transform((milliseconds) => new Date(milliseconds)),
 );
+
+type Sql = ReturnType<typeof sql>;
+const Ids = z.array(z.object({ id: z.string() }));
+
+/** Returns the ids that a statement selects as `id`. */
+export const selectIds = async (statement: Sql, client: Transaction = database()): Promise<string[]> =>
+  Ids.parse(await client.$queryRaw(statement)).map(({ id }) => id);
 
 const Links = z.array(
   z.object({
@@ -27,9 +42,14 @@ const Links = z.array(
 export type LinkRow = Readonly<z.infer<typeof Links>[number]>;
 
 /** Returns up to `limit` links that match the condition, sorted by internal id. */
-async function readRows(kind: Kind, condition: ReturnType<typeof sql>, limit: number): Promise<LinkRow[]> {
+export async function readRows(
+  kind: Kind,
+  condition: Sql,
+  limit: number,
+  client: Transaction = database(),
+): Promise<LinkRow[]> {
   const { table, column } = KINDS[kind];
-  const rows = await database().$queryRaw`
+  const rows = await client.$queryRaw`
     SELECT id AS "internalId", ${raw(column)} AS "providerId", coalesce((
         SELECT json_agg(json_build_object('providerId', provider_id,
                                           'expiresAt', extract(epoch FROM expires_at) * 1000) ORDER BY expires_at DESC)
@@ -58,19 +78,18 @@ export async function lookUp(kind: Kind, providerIds: readonly string[]) {
 export const rowsAfter = (kind: Kind, internalId: string | undefined, limit: number): Promise<LinkRow[]> =>
   readRows(kind, internalId === undefined ? sql`true` : sql`id > ${internalId}::uuid`, limit);
 
+/** Returns the condition of the rows with this present or previous id of the provider, or with this internal id. */
+export function hasId(kind: Kind, providerId: string, internalId: string | null = null): Sql {
+  const { table, column } = KINDS[kind];
+  return sql`id IN (
+    SELECT id FROM public.${raw(table)} WHERE ${raw(column)} = ${providerId}
+    UNION SELECT internal_id FROM public.previous_ids WHERE kind = ${kind} AND provider_id = ${providerId}
+    UNION SELECT ${internalId}::uuid)`;
+}
+
 /**
  * Returns the rows with this internal id, or with this present or previous id of the provider. There are two rows if the id is
  * the internal id of one row and the provider's id of another.
  */
-export async function findRows(kind: Kind, eitherId: string): Promise<LinkRow[]> {
-  const { table, column } = KINDS[kind];
-  const internalId = z.guid().safeParse(eitherId).data ?? null;
-  return readRows(
-    kind,
-    sql`id IN (
-      SELECT id FROM public.${raw(table)} WHERE ${raw(column)} = ${eitherId}
-      UNION SELECT internal_id FROM public.previous_ids WHERE kind = ${kind} AND provider_id = ${eitherId}
-      UNION SELECT ${internalId}::uuid)`,
-    2,
-  );
-}
+export const findRows = (kind: Kind, eitherId: string): Promise<LinkRow[]> =>
+  readRows(kind, hasId(kind, eitherId, z.guid().safeParse(eitherId).data), 2);

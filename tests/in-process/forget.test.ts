@@ -60,11 +60,11 @@ describe.each(['user', 'tenant'] as const)('Forget a %s', (kind) => {
       (step, at) =>
         !['BEGIN', 'SET', 'COMMIT'].includes(step) && [step, steps[at - 1]].join() !== 'uncache,uncache',
     );
-    // The transaction locks and reads the row and the previous ids, stores the hashes of the id and of the internal id of a user
-    // (WITH), and deletes expired hashes and the row. It then records the deletion as unfinished and in the history, and deletes
+    // The transaction locks the id, locks the row and reads it, stores the hashes of its ids (WITH), and deletes expired hashes and
+    // the row. It then records the deletion as unfinished and in the history, and deletes
     // the pending one. The last SELECT checks whether the id is linked again, and the last WITH deletes the record.
     expect(changes.join(' ')).toBe(
-      `SELECT uncache SELECT SELECT SELECT WITH DELETE ${kind === 'user' ? 'WITH ' : ''}DELETE INSERT INSERT SELECT DELETE uncache pause uncache SELECT WITH`,
+      'SELECT uncache SELECT SELECT SELECT WITH DELETE DELETE INSERT INSERT SELECT DELETE uncache pause uncache SELECT WITH',
     );
     pauses.length = 0;
     await service.forget(kind, 'gone', 30, { by: 'me' });
@@ -130,15 +130,16 @@ describe.each(['user', 'tenant'] as const)('Forget a %s', (kind) => {
     expect(await service.register(kind, 'without_key')).toMatchObject({ created: true });
   });
 
-  test('A row of `forgotten_users` contains a hash instead of the id and expires after the given number of days', async () => {
+  test('A row of `forgotten_users` contains a hash instead of the id, also of the internal id of a user, and expires after the given number of days', async () => {
+    const internalId = await resolve('400_days');
     await forget('400_days', undefined, 400);
     const { rows } = await database.pool.query(
       `SELECT expires_at - forgotten_at = '400 days' AS lasts, length(id_hash) AS bytes FROM forgotten_users
      WHERE id_hash = forgotten_hash('${kind}', '400_days')`,
     );
     expect(rows).toEqual([{ lasts: true, bytes: 32 }]);
-    const until = await service.forgottenUntil(kind, ['400_days', 'other']);
-    expect([...until.keys()]).toEqual(['400_days']);
+    const until = await service.forgottenUntil(kind, ['400_days', internalId, 'other']);
+    expect([...until.keys()]).toEqual(kind === 'user' ? ['400_days', internalId] : ['400_days']);
     expect(Math.round(((until.get('400_days') ?? 0) - Date.now()) / 86_400_000)).toBe(400);
   });
 

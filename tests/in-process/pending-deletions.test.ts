@@ -31,7 +31,6 @@ vi.mock('#lib/storage/database', async (original) => {
 const service = await importAsProcess(async () => ({
   ...(await import('#lib/operator/external-ids')),
   ...(await import('#lib/operator/forget')),
-  ...(await import('#lib/operator/forget-due')),
   ...(await import('#lib/operator/pending-deletions')),
   ...(await import('#lib/operator/relink')),
   ...(await import('#lib/ids/store')),

@@ -23,7 +23,6 @@ const loadProcess = () =>
     ...(await import('#lib/ids/cache')),
     ...(await import('#lib/operator/external-ids')),
     ...(await import('#lib/operator/forget')),
-    ...(await import('#lib/operator/forget-due')),
     ...(await import('#lib/operator/relink')),
     ...(await import('../../events/forget-deleted-organization')),
   }));

@@ -13,8 +13,7 @@ import { register } from '#lib/register';
 import { closeDatabase } from '#lib/storage/database';
 import { auth } from '../providers/better-auth/auth';
 import { runMain, shown } from './command';
-import { backfillUsers } from './links/in-bulk';
-import { readMapFile } from './links/map-file';
+import { backfillUsers, readMapFile } from './links/in-bulk';
 import { relinkLinks } from './links/relink';
 
 /*
@@ -49,8 +48,8 @@ function stay(id: string, reason: string): void {
 
 /** Chooses an id for each of these that has none, and stores the map before any other step reads it. */
 async function chooseIds(file: string, ids: readonly string[]): Promise<Map<string, string>> {
-  const { lines } = existsSync(file) ? await readMapFile(file, ['old', 'new']) : { lines: [] };
-  const map = new Map(lines.map(({ oldId, newId }) => [oldId, newId]));
+  const lines = existsSync(file) ? await readMapFile(file, ['old', 'new']) : [];
+  const map = new Map(lines.flatMap(({ oldId, newId, collision }) => (collision ? [] : [[oldId, newId]])));
   for (const id of ids) if (!map.has(id)) map.set(id, generateId());
   writeFileSync(`${file}.new`, [...map].map((pair) => `${pair}\n`).join(''));
   renameSync(`${file}.new`, file);
