@@ -67,12 +67,12 @@ async function deleteRow(
   const allIds = kind === 'user' && internalId !== null ? [...providerIds, internalId] : providerIds;
   await storeForgotten(transaction, kind, [...new Set(allIds)], days);
   await deleteExpired(transaction);
+  const [providerId = ''] = providerIds;
+  await recordChanges(transaction, kind, isDue ? 'due' : 'forget', change, [providerId]);
   await transaction.$executeRaw`DELETE FROM public.${raw(KINDS[kind].table)} WHERE id = ${internalId}::uuid`;
   await transaction.$executeRaw`
     INSERT INTO public.unfinished_deletions (kind, internal_id, provider_ids, is_due)
     VALUES (${kind}, ${internalId}::uuid, ${providerIds}::text[], ${isDue})`;
-  const [providerId = ''] = providerIds;
-  await recordChanges(transaction, kind, isDue ? 'due' : 'forget', change, [{ providerId, internalId }]);
   return unfinishedIds(kind, providerIds, transaction);
 }
 

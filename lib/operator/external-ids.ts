@@ -88,8 +88,7 @@ async function insertAdoptions(kind: Kind, entries: readonly Adoption[], change:
         WHERE ${isAllowed} ON CONFLICT DO NOTHING RETURNING ${column} AS id`,
       transaction,
     );
-    const adoptions = inserted.map((providerId) => ({ providerId, internalId: null }));
-    await recordChanges(transaction, kind, 'adopt', change, adoptions);
+    await recordChanges(transaction, kind, 'adopt', change, inserted);
     await restoreLinks(transaction, kind, inserted);
     return inserted;
   }, TRANSACTION);
@@ -164,9 +163,7 @@ export async function* publish(
     for (let at = 0; at < links.length; at += PARALLEL) {
       const batch = links.slice(at, at + PARALLEL);
       const results = await Promise.all(batch.map(publishOne));
-      const published = batch.flatMap(({ id: providerId, internalId = null }, index) =>
-        results[index]?.outcome === 'published' ? [{ providerId, internalId }] : [],
-      );
+      const published = results.flatMap(({ id, outcome }) => (outcome === 'published' ? [id] : []));
       if (published.length > 0)
         await retry(retryOptions, () => recordChanges(database(), 'user', 'publish', change, published));
       yield results;

@@ -94,9 +94,7 @@ export async function remember(kind: Kind, providerId: string, change: Change) {
     const deleted = await restoreLinks(transaction, kind, [providerId]);
     const isCancelled = await cancelDeletion(kind, link ? allIdsOf(link) : [providerId], false, transaction);
     if (isCancelled || deleted > 0)
-      await recordChanges(transaction, kind, 'remember', change, [
-        { providerId, internalId: link?.internalId ?? null },
-      ]);
+      await recordChanges(transaction, kind, 'remember', change, [providerId], link?.internalId);
     return { isCancelled, isDeleted: deleted > 0 };
   }, TRANSACTION);
 }

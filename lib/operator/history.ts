@@ -14,13 +14,6 @@ export interface Change {
   readonly run?: string | undefined;
 }
 
-/** A link that an operation changes, with its id at the provider before the change. */
-export interface ChangedLink {
-  readonly providerId: string;
-  /** If it is null, the internal id is that of the row that has `providerId` now. */
-  readonly internalId: string | null;
-}
-
 /** Returns a new id for a run. */
 export const newRun = (): string => randomBytes(8).toString('hex');
 
@@ -28,20 +21,23 @@ export const newRun = (): string => randomBytes(8).toString('hex');
 export const idHash = (kind: Kind, id: ReturnType<typeof sql>) =>
   sql`left(encode(public.forgotten_hash(${kind}, ${id}), 'hex'), 16)`;
 
-/** Writes a row for each link into the append-only table `link_changes`. The transaction must be that of the change. */
+/**
+ * Writes a row for each id into the append-only table `link_changes`, with the internal id of the row that has this id when the
+ * statement runs, or with `internalId` if there is none. The transaction must be that of the change.
+ */
 export const recordChanges = (
   transaction: Transaction,
   kind: Kind,
   operation: Operation,
   { by, reason, run }: Change,
-  links: readonly ChangedLink[],
+  providerIds: readonly string[],
+  internalId: string | null = null,
 ) =>
   transaction.$executeRaw`
     INSERT INTO public.link_changes (kind, operation, internal_id, id_hash, run, changed_by, reason)
-    SELECT ${kind}, ${operation}, coalesce(internal_id, present.id), ${idHash(kind, raw('provider_id'))}, ${run ?? null}, ${by}, ${reason ?? null}
-    FROM unnest(${links.map(({ internalId }) => internalId)}::uuid[],
-                ${links.map(({ providerId }) => providerId)}::text[]) AS link (internal_id, provider_id)
-    LEFT JOIN public.${raw(KINDS[kind].table)} AS present ON present.${raw(KINDS[kind].column)} = provider_id`;
+    SELECT ${kind}, ${operation}, coalesce(present.id, ${internalId}::uuid), ${idHash(kind, raw('changed.id'))}, ${run ?? null}, ${by}, ${reason ?? null}
+    FROM unnest(${providerIds}::text[]) AS changed (id)
+    LEFT JOIN public.${raw(KINDS[kind].table)} AS present ON present.${raw(KINDS[kind].column)} = changed.id`;
 
 /** Writes the row of a run, with the number of users or tenants for each outcome. */
 export const recordRun = (

@@ -21,7 +21,7 @@ export async function scheduleDeletion(
     INSERT INTO public.pending_deletions (kind, provider_id, due_at)
     SELECT ${kind}, ${providerId}, now() + ${hours} * interval '1 hour' FROM locked
     ON CONFLICT (kind, provider_id) DO UPDATE SET due_at = EXCLUDED.due_at`;
-  await recordChanges(transaction, kind, 'schedule', { by: 'event' }, [{ providerId, internalId: null }]);
+  await recordChanges(transaction, kind, 'schedule', { by: 'event' }, [providerId]);
 }
 
 /** Returns all ids of users or tenants that had one of these ids and whose row is deleted, but whose ids may still be cached. */

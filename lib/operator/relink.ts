@@ -52,7 +52,6 @@ export async function readJournal(kind: Kind, run: string, retryOptions: RetryOp
   return Journal.parse(rows).map((ids, index) => ({ ...ids, line: index + 1 }));
 }
 
-const Moved = z.array(z.object({ providerId: z.string(), internalId: z.string() }));
 /** What the tables say about an id: the row that has it, the row that had it and the present id of that row. */
 const KnownIds = z.array(
   z.object({
@@ -124,25 +123,23 @@ async function move(
   const { kind, run, days } = options;
   const { table, column } = KINDS[kind];
   const [oldIds, newIds] = [lines.map(({ oldId }) => oldId), lines.map(({ newId }) => newId)];
+  await recordChanges(transaction, kind, options.isRollback ? 'rollback' : 'relink', options, oldIds);
   await transaction.$executeRaw`
     DELETE FROM public.previous_ids
     USING unnest(${oldIds}::text[], ${newIds}::text[]) AS line (old_id, new_id)
     JOIN public.${raw(table)} AS present ON present.${raw(column)} = old_id
     WHERE kind = ${kind} AND provider_id = new_id AND internal_id = present.id`;
-  const rows = await transaction.$queryRaw`
+  const moved = await transaction.$executeRaw`
     WITH moved AS (
       UPDATE public.${raw(table)} SET ${raw(column)} = new_id
       FROM unnest(${oldIds}::text[], ${newIds}::text[]) AS line (old_id, new_id)
       WHERE ${raw(column)} = old_id
       RETURNING id, old_id, new_id)
     INSERT INTO public.previous_ids (kind, provider_id, internal_id, replaced_by, run, expires_at)
-    SELECT ${kind}, old_id, id, new_id, ${run}, now() + ${days} * interval '1 day' FROM moved
-    RETURNING provider_id AS "providerId", internal_id AS "internalId"`;
-  const moved = Moved.parse(rows);
-  await recordChanges(transaction, kind, options.isRollback ? 'rollback' : 'relink', options, moved);
+    SELECT ${kind}, old_id, id, new_id, ${run}, now() + ${days} * interval '1 day' FROM moved`;
   // An operator who names a forgotten organization wants its id back.
   await restoreLinks(transaction, kind, newIds);
-  if (moved.length !== lines.length) throw new TransientError('Another transaction has changed a row');
+  if (moved !== lines.length) throw new TransientError('Another transaction has changed a row');
 }
 
 /** Checks a batch and moves its users in one transaction. */

@@ -60,11 +60,10 @@ describe.each(['user', 'tenant'] as const)('Forget a %s', (kind) => {
       (step, at) =>
         !['BEGIN', 'SET', 'COMMIT'].includes(step) && [step, steps[at - 1]].join() !== 'uncache,uncache',
     );
-    // The transaction locks the id, locks the row and reads it, stores the hashes of its ids (WITH), and deletes expired hashes and
-    // the row. It then records the deletion as unfinished and in the history, and deletes
-    // the pending one. The last SELECT checks whether the id is linked again, and the last WITH deletes the record.
+    // The transaction locks the id, locks the row and reads it, stores the hashes of its ids (WITH), and deletes expired
+    // hashes. It records the deletion in the history, deletes the row, records the deletion as unfinished, and deletes the pending one. The last SELECT checks whether the id is linked again, and the last WITH deletes the record.
     expect(changes.join(' ')).toBe(
-      'SELECT uncache SELECT SELECT SELECT WITH DELETE DELETE INSERT INSERT SELECT DELETE uncache pause uncache SELECT WITH',
+      'SELECT uncache SELECT SELECT SELECT WITH DELETE INSERT DELETE INSERT SELECT DELETE uncache pause uncache SELECT WITH',
     );
     pauses.length = 0;
     await service.forget(kind, 'gone', 30, { by: 'me' });
