@@ -1,6 +1,12 @@
 import { afterAll, afterEach, expect, test, vi } from 'vitest';
 import type { BackfillOptions, BackfillResult } from '#lib/operator/backfill';
-import { DISK_FULL, failInserts, importAsProcess, startInProcess } from '../harness/in-process';
+import {
+  DISK_FULL,
+  failInserts,
+  importAsProcess,
+  SERIALIZATION_FAILURE,
+  startInProcess,
+} from '../harness/in-process';
 import { countOutcomes } from '../harness/outcomes';
 import { stubProvider } from '../harness/provider-stub';
 
@@ -57,6 +63,17 @@ test('A backfill links all users except linked, forgotten and invalid ones. A dr
   const reason = 'identityProviderUserId must have at most 255 characters';
   expect(await problems()).toEqual([{ id: TOO_LONG, createdAt: 1_002, outcome: 'failed', reason }]);
   expect(await run({ since: new Date(1_499) })).toEqual({ 'already linked': 2 });
+});
+
+test('The link of many users takes one statement to find the unlinked users and one to insert them, which is repeated after a serialization failure', async () => {
+  await linkMany(['user_b']);
+  await failInserts(database, SERIALIZATION_FAILURE, 1);
+  database.takeStatements();
+  expect([...(await linkMany(['user_a', 'user_b', 'user_c'])).keys()]).toEqual(['user_a', 'user_c']);
+  expect(database.takeVerbs()).toEqual(['SELECT', 'INSERT', 'SELECT', 'INSERT']);
+  expect((await linkMany(['user_a', 'user_b', 'user_c'])).size).toBe(0);
+  expect(database.takeVerbs()).toEqual(['SELECT']);
+  expect(await database.users()).toEqual(['user_a', 'user_b', 'user_c']);
 });
 
 test('A backfill retries a provider request and a database statement that fail temporarily', async () => {

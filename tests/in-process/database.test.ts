@@ -7,7 +7,13 @@ import { importAsProcess, startInProcess } from '../harness/in-process';
 vi.mock('@vercel/functions', () => ({ attachDatabasePool: vi.fn() }));
 
 const { database } = await startInProcess();
-const { closeDatabase, pingDatabase, withConnection, ...loaded } = await importAsProcess(async () => ({
+const {
+  closeDatabase,
+  database: client,
+  pingDatabase,
+  withConnection,
+  ...loaded
+} = await importAsProcess(async () => ({
   ...(await import('#lib/storage/database')),
   ...(await import('#lib/base/shutdown')),
   ...(await import('#lib/base/log')),
@@ -66,7 +72,6 @@ test('A check of the database fails if the database does not respond within the 
 test('The second ping after a database was read-only resolves, although idle connections keep the old setting', async () => {
   await closeDatabase();
   await database.alter('SET default_transaction_read_only = on');
-  const { database: client } = await import('#lib/storage/database');
   await Promise.all(Array.from({ length: 3 }, () => client().$queryRaw`SELECT 1 FROM pg_sleep(0.1)`));
   expect(currentPool()?.idleCount).toBe(3);
   await database.alter('SET default_transaction_read_only = off');
@@ -75,7 +80,6 @@ test('The second ping after a database was read-only resolves, although idle con
 });
 
 test('A transaction waits for a database that needs several seconds to start', async () => {
-  const { database: client } = await import('#lib/storage/database');
   await database.proxy.treat('hold');
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const transaction = client().$transaction((running) => running.$queryRaw`SELECT 1 AS one`);
@@ -85,7 +89,6 @@ test('A transaction waits for a database that needs several seconds to start', a
 });
 
 test('A transaction whose connection is terminated between two statements fails with an error that commands retry', async () => {
-  const { database: client } = await import('#lib/storage/database');
   const { withoutValues } = await import('#lib/base/errors');
   const transaction = client().$transaction(async (running) => {
     await running.$queryRaw`SELECT 1`;
@@ -99,7 +102,6 @@ test('A transaction whose connection is terminated between two statements fails 
 });
 
 test('PostgreSQL ends a statement of a transaction that waits for a lock before this process stops waiting, and a transaction that is idle for 8 s', async () => {
-  const { database: client } = await import('#lib/storage/database');
   const { sqlStateOf } = await import('#lib/base/sql-state');
   const lock = await lockRow(database, 'user_locked');
   const settings: unknown[] = [];
@@ -117,7 +119,6 @@ test('PostgreSQL ends a statement of a transaction that waits for a lock before 
 });
 
 test('If the code of a transaction catches the timeout of a statement, nothing of the transaction is stored', async () => {
-  const { database: client } = await import('#lib/storage/database');
   const transaction = client().$transaction(async (running) => {
     await running.$queryRaw`SELECT 1`;
     await database.proxy.treat('stall');

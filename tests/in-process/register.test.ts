@@ -39,6 +39,16 @@ test('Registering a new user takes a SELECT and an INSERT, and registering an ex
   expect(await database.idsOf('user_new')).toEqual([first.id]);
 });
 
+test('Concurrent lookups of users share one statement', async () => {
+  const { findLink } = await import('#lib/ids/store');
+  const [k, l] = [await register('user_k'), await register('user_l')];
+  database.takeStatements();
+  const ids = ['user_k', 'user_without_link', 'user_l'];
+  const [foundK, none, foundL] = await Promise.all(ids.map((user) => findLink('user', user)));
+  expect(database.takeVerbs()).toEqual(['SELECT']);
+  expect([foundK?.id, none, foundL?.id]).toEqual([k.id, { state: 'none' }, l.id]);
+});
+
 test.each([
   ['1', 200, 403, ['user_own']],
   ['', 200, 201, ['user_other', 'user_own']],
@@ -73,24 +83,22 @@ test.each([
   },
 );
 
-test('A registration that waits for a concurrent insert of the same user returns the inserted id after the commit', async () => {
-  const winner = await lockRow(database, 'user_lost');
-  const loser = register('user_lost');
-  expect(await winner.waiting(1)).toBe(true);
-  await winner.commit();
-  const [id] = await database.idsOf('user_lost');
-  expect(await loser).toEqual({ state: 'linked', id, created: false });
-  expect(database.takeVerbs()).toEqual(['SELECT', 'INSERT', 'SELECT']);
-});
-
-test('A registration that waits for a concurrent insert of the same user creates the user after the rollback', async () => {
-  const other = await lockRow(database, 'user_won');
-  const call = register('user_won');
-  expect(await other.waiting(1)).toBe(true);
-  await other.release();
-  expect(await call).toMatchObject({ created: true });
-  expect(database.takeVerbs()).toEqual(['SELECT', 'INSERT']);
-});
+test.each([
+  ['returns the inserted id after the commit', 'commit', false, ['SELECT', 'INSERT', 'SELECT']],
+  ['creates the user after the rollback', 'release', true, ['SELECT', 'INSERT']],
+] as const)(
+  'A registration that waits for a concurrent insert of the same user %s',
+  async (_what, end, created, statements) => {
+    const id = `user_${end}`;
+    const other = await lockRow(database, id);
+    const registration = register(id);
+    expect(await other.waiting(1)).toBe(true);
+    await other[end]();
+    expect(await registration).toMatchObject({ created });
+    expect(await database.idsOf(id)).toEqual([(await registration).id]);
+    expect(database.takeVerbs()).toEqual(statements);
+  },
+);
 
 // The errors of a transaction that lost a race against another transaction.
 test.each([

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { KINDS } from '#lib/ids/store';
 import type { MapLine } from '#lib/operator/relink-map';
 import { cacheKey } from '../harness/dependencies/kv';
@@ -31,11 +31,11 @@ const other = await loadProcess();
 const RUN = 'run of a test';
 const linesOf = (...pairs: readonly (readonly [string, string])[]): MapLine[] =>
   pairs.map(([oldId, newId], index) => ({ line: index + 1, oldId, newId }));
-afterEach(() => kv.proxy.treat('forward'));
 
 describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
   const { column, table } = KINDS[kind];
   const { idsOf, link, markForgotten } = database.of(kind);
+  const runOptions = { kind, run: RUN, by: 'me', days: 30, retryOptions: { seconds: 20 } };
   /**
    * Moves the ids of a map. Returns the numbers of ids that moved or had already moved, and the kinds of the collisions. A
    * collision is a line of the map that cannot be applied.
@@ -46,8 +46,7 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
   ) {
     const kinds: unknown[] = [];
     const result = { moved: 0, already: 0, kinds };
-    const runOptions = { kind, run: RUN, by: 'me', days: 30, retryOptions: { seconds: 20 }, ...options };
-    for await (const page of other.relink(lines, runOptions))
+    for await (const page of other.relink(lines, { ...runOptions, ...options }))
       for (const { outcome, reason } of page) {
         if (outcome === 'collision') kinds.push(reason);
         else result[outcome === 'already moved' ? 'already' : 'moved'] += 1;
@@ -296,27 +295,10 @@ describe.each(['user', 'tenant'] as const)('Relink of a %s', (kind) => {
       }
     });
     const lines = linesOf(...users);
-    for await (const page of other.relink(lines, {
-      kind,
-      run: RUN,
-      by: 'me',
-      days: 30,
-      retryOptions: { seconds: 20 },
-    }))
-      moved += page.length;
+    for await (const page of other.relink(lines, runOptions)) moved += page.length;
     done = true;
     await traffic;
     expect([moved, wrong]).toEqual([400, []]);
     expect(await idsBy('new_live_')).toEqual(before);
-  });
-
-  test('If the cache does not respond, a run moves the ids and then rejects', async () => {
-    const internalId = await create('old_uncached');
-    await kv.proxy.treat('refuse');
-    const options = { kind, run: RUN, by: 'me', days: 30, retryOptions: { seconds: 0 } };
-    await expect(other.relink(linesOf(['old_uncached', 'new_uncached']), options).next()).rejects.toThrow(
-      'The cache does not respond',
-    );
-    expect(await idsOf('new_uncached')).toEqual([internalId]);
   });
 });

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { TRUST_CA, TransientError, withoutValues } from '#lib/base/errors';
+import { sqlStateOf } from '#lib/base/sql-state';
 
 /** Returns a Prisma error with this code. With `sqlState`, the cause of the error is a database error with this SQLSTATE. */
 const prismaError = (code: string, sqlState?: string, cause: object = { originalCode: sqlState }) =>
@@ -39,4 +40,21 @@ test.each([
 test('An error that is not of the database is not changed', () => {
   for (const error of [new RangeError('wrong'), new Error('The identity provider fails'), 7])
     expect(withoutValues(error)).toBe(error);
+});
+
+test.each([
+  ['P2010', { driverAdapterError: { cause: { originalCode: '40P01' } } }, '40P01'],
+  ['P2010', { code: '40001', message: 'could not serialize' }, '40001'],
+  ['P2002', { modelName: 'User', target: ['clerk_id'] }, '23505'],
+  ['P2034', { modelName: 'User' }, '40001'],
+  ['P2025', { cause: 'No record was found' }, undefined],
+])(
+  'The SQLSTATE behind an error of Prisma 6 or 7 with the code %s and the fields %j is %s',
+  (code, meta, sqlState) => {
+    expect(sqlStateOf(Object.assign(new Error('failed'), { code, meta }))).toBe(sqlState);
+  },
+);
+
+test('The SQLSTATE of an error of the driver is that of its cause', () => {
+  expect(sqlStateOf(Object.assign(new Error('failed'), { cause: { originalCode: '40P01' } }))).toBe('40P01');
 });
