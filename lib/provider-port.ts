@@ -9,7 +9,7 @@ export interface ProviderEntry {
   readonly createdAt: number;
   /** An id that the team can set for a user at the provider. */
   readonly externalId?: string | null | undefined;
-  /** The user as a webhook sends it, with personal data. Only a replay reads it (lib/operator/replay.ts). */
+  /** The user as a webhook sends it, with personal data. Only a replay reads it (lib/operator/backfill.ts). */
   readonly raw?: unknown;
 }
 
