@@ -17,9 +17,6 @@ const FAILURES = 5;
 /** Time after which one request tests whether the store is available again. */
 const TEST_AFTER_MS = 1_000;
 
-/** The transport of the KV client. It replaces the HTTP code of the client. */
-type Requester = Extract<ConstructorParameters<typeof VercelKV>[0], { request: unknown }>;
-
 interface Address {
   readonly url: string;
   readonly token: string;
@@ -41,15 +38,15 @@ function parseReplies(text: string, count: number): readonly Reply[] {
 }
 
 /**
- * Returns a transport that uses keep-alive connections, and that sends the commands of one event loop iteration in one request.
- * The client's own transport, `fetch`, takes several times the CPU time. A command rejects if the store is unreachable, rejects
- * the request or does not respond within `timeoutMs`, or if `gate` rejects.
+ * Creates a KV client that uses keep-alive connections, and that sends the commands of one event loop iteration in one request. The
+ * client's own transport, `fetch`, takes several times the CPU time. A command rejects if the store is unreachable, rejects the
+ * request or does not respond within `timeoutMs`, or if `gate` rejects.
  */
-function kvRequester(
+export function createKv(
   { url, token }: Address,
-  timeoutMs: number,
-  gate: (send: () => Promise<readonly Reply[]>) => Promise<readonly Reply[]>,
-): Requester {
+  timeoutMs = TIMEOUT_MS,
+  gate: (send: () => Promise<readonly Reply[]>) => Promise<readonly Reply[]> = (send) => send(),
+): VercelKV {
   const { origin, pathname } = new URL(url);
   const pool = new Pool(origin, { connections: MAX_CONNECTIONS, maxResponseSize: MAX_RESPONSE_BYTES });
   const path = `${pathname.replace(/\/$/, '')}/pipeline`;
@@ -87,15 +84,8 @@ function kvRequester(
     const places = [...distinct.keys()];
     return keys.map((key) => replies[places.indexOf(key)] ?? {});
   });
-  return { request: ({ body }) => enqueue(body) };
+  return new VercelKV({ request: ({ body }) => enqueue(body) });
 }
-
-/** Creates a KV client. A command rejects in the cases of `kvRequester`. */
-export const createKv = (
-  address: Address,
-  timeoutMs = TIMEOUT_MS,
-  gate: Parameters<typeof kvRequester>[2] = (send) => send(),
-): VercelKV => new VercelKV(kvRequester(address, timeoutMs, gate));
 
 /** Returns the client of this process. A store that responds to a request only with errors has failed, as after its quota. */
 function connect(): VercelKV {

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Client, DatabaseError, escapeLiteral } from 'pg';
+import { Client, type DatabaseError, escapeLiteral } from 'pg';
 import { databaseOptions } from '../base/database-url';
 
 interface Migration {
@@ -12,9 +12,9 @@ interface Migration {
 
 /** A row of `_prisma_migrations`. */
 interface MigrationRow {
-  readonly migration_name: string;
+  readonly name: string;
   readonly checksum: string;
-  readonly finished_at: Date | null;
+  readonly isFinished: boolean;
 }
 
 /** As with Prisma, migrations create tables in `public`, also if the role has another schema first in its search path. */
@@ -23,6 +23,7 @@ const SEARCH_PATH = `SELECT set_config(
 /** Key of Prisma's advisory lock. This module uses the same key, so it never migrates at the same time as `prisma migrate`. */
 const MIGRATE_LOCK = 72707369;
 const LOCK_WAIT_SECONDS = 60;
+const LOCK_NOT_AVAILABLE = '55P03';
 const DUPLICATE_TABLE = '42P07';
 const NO_HISTORY =
   '. The tables exist, but _prisma_migrations does not say so. Restore that table too, or deploy to an empty database ' +
@@ -76,8 +77,8 @@ export async function pendingMigrations(
     if (readable === false) return undefined;
     // Without the table, no migration has been applied.
     const recorded = readable ? await readRows(client) : [];
-    const applied = recorded.flatMap((row) => (row.finished_at ? [row.migration_name] : []));
-    return readMigrations(folder).flatMap(({ name }) => (applied.includes(name) ? [] : [name]));
+    const applied = new Set(recorded.flatMap(({ name, isFinished }) => (isFinished ? [name] : [])));
+    return readMigrations(folder).flatMap(({ name }) => (applied.has(name) ? [] : [name]));
   });
 }
 
@@ -110,8 +111,8 @@ async function applyNext(client: Client, migrations: readonly Migration[]): Prom
   await client.query('BEGIN');
   // Waits for the lock, which lasts until the transaction ends and conflicts with Prisma's session lock on the same key.
   await client.query(`SET LOCAL lock_timeout = '${LOCK_WAIT_SECONDS}s'`);
-  await client.query(`SELECT pg_advisory_xact_lock(${MIGRATE_LOCK})`).catch(async (error: unknown) => {
-    throw isLockTimeout(error) ? await describeLock(client) : error;
+  await client.query(`SELECT pg_advisory_xact_lock(${MIGRATE_LOCK})`).catch(async (error: DatabaseError) => {
+    throw error.code === LOCK_NOT_AVAILABLE ? await describeLock(client) : error;
   });
   await client.query('SET LOCAL lock_timeout TO DEFAULT');
   await client.query(SEARCH_PATH);
@@ -131,14 +132,12 @@ async function applyNext(client: Client, migrations: readonly Migration[]): Prom
     await client.query(
       `INSERT INTO public._prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
        VALUES ($1, $2, $3, clock_timestamp(), 1)`,
-      [randomUUID(), checksum(sql), name],
+      [randomUUID(), checksumOf(sql), name],
     );
   }
   await client.query('COMMIT');
   return pending?.name;
 }
-
-const isLockTimeout = (error: unknown) => error instanceof DatabaseError && error.code === '55P03';
 
 /** Returns an error that names the session that holds the lock. */
 async function describeLock(client: Client): Promise<Error> {
@@ -156,37 +155,32 @@ async function describeLock(client: Client): Promise<Error> {
 
 async function readRows(client: Client): Promise<MigrationRow[]> {
   const { rows } = await client.query<MigrationRow>(
-    'SELECT migration_name, checksum, finished_at FROM public._prisma_migrations WHERE rolled_back_at IS NULL',
+    `SELECT migration_name AS name, checksum, finished_at IS NOT NULL AS "isFinished"
+     FROM public._prisma_migrations WHERE rolled_back_at IS NULL`,
   );
   return rows;
 }
 
-function firstPending(
-  migrations: readonly Migration[],
-  rows: readonly MigrationRow[],
-): Migration | undefined {
-  const recorded = new Map(rows.map((row) => [row.migration_name, row]));
-  const failed = rows.find((row) => !row.finished_at)?.migration_name;
-  if (failed !== undefined)
+function firstPending(migrations: readonly Migration[], rows: readonly MigrationRow[]) {
+  const checksums = new Map(rows.map(({ name, checksum }) => [name, checksum]));
+  const failed = rows.find(({ isFinished }) => !isFinished);
+  if (failed)
     throw new Error(
-      `Prisma has recorded that migration ${failed} failed. Correct the cause and set rolled_back_at of its row in _prisma_migrations.`,
+      `Prisma has recorded that migration ${failed.name} failed. Correct the cause and set rolled_back_at of its row in _prisma_migrations.`,
     );
-  for (const { name, sql } of migrations) {
-    const row = recorded.get(name);
-    if (row && !matches(sql, row.checksum))
-      throw new Error(
-        `Migration ${name} was edited after it was applied. Restore it and put the change in a new migration.`,
-      );
-  }
-  return migrations.find(({ name }) => !recorded.has(name));
+  const edited = migrations.find(({ name, sql }) => !matches(sql, checksums.get(name)));
+  if (edited)
+    throw new Error(
+      `Migration ${edited.name} was edited after it was applied. Restore it and put the change in a new migration.`,
+    );
+  return migrations.find(({ name }) => !checksums.has(name));
 }
 
-function checksum(sql: string): string {
-  return createHash('sha256').update(sql).digest('hex');
-}
+const checksumOf = (sql: string): string => createHash('sha256').update(sql).digest('hex');
 
-/** Returns true if a recorded checksum matches a migration. Ignores the difference between LF and CRLF, as Prisma does. */
-function matches(sql: string, recorded: string): boolean {
+/** Returns true if a migration matches its checksum, or has none. Ignores the difference between LF and CRLF, as Prisma does. */
+function matches(sql: string, checksum: string | undefined): boolean {
   const unix = sql.replaceAll('\r\n', '\n');
-  return [sql, unix, unix.replaceAll('\n', '\r\n')].some((text) => checksum(text) === recorded);
+  const texts = [sql, unix, unix.replaceAll('\n', '\r\n')];
+  return checksum === undefined || texts.some((text) => checksumOf(text) === checksum);
 }
