@@ -191,7 +191,7 @@ describe.each([
     }
   });
 
-  test('The due command prints a receipt for each deletion that is due', async () => {
+  test('The due command deletes the row and the cached id of each deletion that is due, and prints a receipt with the hash of the forgotten id', async () => {
     const gone = await signUp(kind, 'due');
     const restored = await signUp(kind, 'restored');
     const kept = await signUp(kind, 'kept');
@@ -202,6 +202,11 @@ describe.each([
     INSERT INTO orders_kept VALUES ('${kept.internalId}')`);
     const { exit, stdout, stderr } = await command('due');
     expect({ exit, stderr }).toEqual({ exit: 1, stderr: '' });
+    const { rows } = await pool.query(
+      `SELECT encode(id_hash, 'hex') AS hash FROM forgotten_users WHERE id_hash = forgotten_hash($1, $2)`,
+      [kind, gone.id],
+    );
+    expect(stdout).toContain(`${rows[0].hash.slice(0, 16)} (${gone.internalId})`);
     // The order depends on the random ids of the provider.
     const receipts = stdout.trimEnd().split('\n');
     for (const [{ internalId }, outcome] of [

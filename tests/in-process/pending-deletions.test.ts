@@ -108,17 +108,6 @@ describe.each([
     expect(await service.deletionDueAt(kind, ['id_other'])).toBeNull();
   });
 
-  test('A due deletion deletes the row and the cached id, stores that the id is forgotten, and is no longer pending', async () => {
-    const internalId = await linkAndDelete('id_due');
-    await kv.cacheId('id_due', 'cached', kind);
-    const { rows } = await pool.query(`SELECT encode(forgotten_hash($1, 'id_due'), 'hex') AS hash`, [kind]);
-    for await (const step of service.forgetDue(kind, 30, { by: 'me' }, { seconds: 0 }, async () => undefined))
-      expect(step).toMatchObject({ result: 'forgotten', internalId, idHash: rows[0].hash.slice(0, 16) });
-    expect([await idsOf('id_due'), await pending()]).toEqual([[], []]);
-    expect(await kv.cachedId('id_due', kind)).toBeNull();
-    expect([...(await service.forgottenUntil(kind, ['id_due'])).keys()]).toEqual(['id_due']);
-  });
-
   test.each([undefined, null, {}, { id: null }, { id: '' }])(
     'An event with the data %j has no effect, and its delivery succeeds',
     async (data) => {

@@ -25,56 +25,30 @@ const organizations = { data: [{ ...apiUser, object: 'organization' }], total_co
 const PAGE = { offset: 0, limit: 500 };
 
 // The callers of lib/clerk/backend-api.ts retry a call that rejects with a TransientError. Any other error is final.
-test.each([
-  [
-    'does not respond',
-    () => Promise.reject(new TypeError('failed')),
-    new TransientError('the identity provider does not respond'),
-  ],
-  [
-    'has status 503',
-    () => new Response('', { status: 503 }),
-    new TransientError('the identity provider responds with status 503'),
-  ],
-  [
-    'has status 408',
-    () => new Response('', { status: 408 }),
-    new TransientError('the identity provider responds with status 408'),
-  ],
-  [
-    'has status 429',
-    () => new Response('', { status: 429 }),
-    new TransientError('the identity provider limits the rate of requests', 10),
-  ],
-  [
-    'has status 429 and Retry-After',
-    () => new Response('', { status: 429, headers: { 'retry-after': '3' } }),
-    new TransientError('the identity provider limits the rate of requests', 3),
-  ],
-  [
-    'has status 401',
-    () => Response.json({ errors: [{ code: 'x' }] }, { status: 401 }),
-    new Error('The identity provider rejects IDP_SECRET_KEY'),
-  ],
-  [
-    'has status 403',
-    () => Response.json({ errors: [{ code: 'feature_not_enabled' }] }, { status: 403 }),
-    new Error('The identity provider responds with status 403 (feature_not_enabled)'),
-  ],
-  [
-    'has status 404 and an error code that is text',
-    () => Response.json({ errors: [{ code: 'not a code, but text' }] }, { status: 404 }),
-    new Error('The identity provider responds with status 404'),
-  ],
-  [
-    'has another form',
-    () => Response.json({}),
-    new Error('The identity provider returns an unexpected response'),
-  ],
-])('A call of the Backend API rejects if the response %s', async (_what, response, error) => {
-  respondWith(response);
-  expect(await errorOf(listPage('user', PAGE))).toStrictEqual(error);
-});
+const transient = (reason: string, seconds?: number) =>
+  new TransientError(`the identity provider ${reason}`, seconds);
+const final = (reason: string) => new Error(`The identity provider ${reason}`);
+const coded = (code: string) => ({ errors: [{ code }] });
+
+test.each<[status: number | undefined, body: object, headers: Record<string, string>, error: Error]>([
+  [undefined, {}, {}, transient('does not respond')],
+  [503, {}, {}, transient('responds with status 503')],
+  [408, {}, {}, transient('responds with status 408')],
+  [429, {}, {}, transient('limits the rate of requests', 10)],
+  [429, {}, { 'retry-after': '3' }, transient('limits the rate of requests', 3)],
+  [401, coded('x'), {}, final('rejects IDP_SECRET_KEY')],
+  [403, coded('not_enabled'), {}, final('responds with status 403 (not_enabled)')],
+  [404, coded('not a code, but text'), {}, final('responds with status 404')],
+  [200, {}, {}, final('returns an unexpected response')],
+])(
+  'A call of the Backend API rejects if the response has the status %s, the body %j and the headers %j',
+  async (status, body, headers, error) => {
+    respondWith(() =>
+      status === undefined ? Promise.reject(new TypeError()) : Response.json(body, { status, headers }),
+    );
+    expect(await errorOf(listPage('user', PAGE))).toStrictEqual(error);
+  },
+);
 
 test('A call of the Backend API rejects after 20 s without a response', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
