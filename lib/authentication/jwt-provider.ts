@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  createLocalJWKSet,
+  createRemoteJWKSet,
+  customFetch,
   decodeJwt,
   errors,
   type JWTHeaderParameters,
@@ -24,7 +25,7 @@ const MAX_BYTES = 256 * 1024;
 const MAX_AGE_MS = 600_000;
 /** Age after which the keys are loaded again if the last attempt failed. */
 const RETRY_MS = 30_000;
-/** Minimum time between two loads, because any client can send a token with an unknown key. */
+/** Minimum time after a load before the next one, because any client can send a token with an unknown key. */
 const INTERVAL_MS = 1_500;
 /** Ends with `|` and contains no other one, so that no prefix begins with another. */
 const PREFIX = /^(?:[\w-]+\|)?$/;
@@ -88,40 +89,26 @@ const KeySet = z.object({ keys: z.array(PublicKey).check(z.minLength(1)) });
  * Connect Core, 10.1). Other tokens are rejected, because each would cost a verification with every key.
  */
 function keysOf(issuer: string, jwksUrl?: string) {
-  let keys: ReturnType<typeof createLocalJWKSet> | undefined;
-  let loading: Promise<void> | undefined;
-  let [loadedAt, expiresAt] = [0, 0];
-
-  async function load(): Promise<void> {
-    await sleep(Math.max(0, loadedAt + INTERVAL_MS - Date.now()));
-    loadedAt = Date.now();
-    expiresAt = loadedAt + RETRY_MS;
-    const address = jwksUrl ?? (await discover(issuer));
-    keys = createLocalJWKSet(KeySet.parse(await fetchJson(address)));
-    expiresAt = loadedAt + MAX_AGE_MS;
-  }
-  const reload = () => {
-    loading ??= load().finally(() => {
-      loading = undefined;
-    });
-    return loading;
-  };
-
+  let expiresAt = 0;
+  const keys = createRemoteJWKSet(new URL(issuer), {
+    cooldownDuration: INTERVAL_MS,
+    cacheMaxAge: Number.POSITIVE_INFINITY,
+    async [customFetch]() {
+      expiresAt = Date.now() + RETRY_MS;
+      const set = KeySet.parse(await fetchJson(jwksUrl ?? (await discover(issuer))));
+      expiresAt = Date.now() + MAX_AGE_MS;
+      return Response.json(set);
+    },
+  });
   return async (header: JWTHeaderParameters) => {
-    const known = keys;
-    if (keys === undefined) await reload();
-    else if (Date.now() > expiresAt) await reload().catch(() => undefined);
-    const find = () => keys?.(header);
-    let key: Awaited<ReturnType<typeof find>>;
-    try {
-      key = await find();
-    } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey) || keys !== known) throw error;
-      await reload();
-      key = await find();
-    }
-    if (key) return key;
-    throw new Error('The issuer supplies no keys');
+    const isCoolingDown = keys.coolingDown;
+    if (keys.jwks() && Date.now() > expiresAt) await keys.reload().catch(() => undefined);
+    return keys(header).catch(async (error: unknown) => {
+      if (!isCoolingDown || !(error instanceof errors.JWKSNoMatchingKey)) throw error;
+      // The issuer may have published the key after the last load.
+      await sleep(INTERVAL_MS);
+      return keys(header);
+    });
   };
 }
 
@@ -184,7 +171,7 @@ export function jwtProvider(options: JwtProviderOptions): Provider {
         const { payload, protectedHeader } = await jwtVerify(jwt, findKey, required);
         return TYPE.test(protectedHeader.typ ?? 'JWT') ? verdictOf(payload) : { reason: 'token-type' };
       } catch (error) {
-        if (error instanceof errors.JOSEError)
+        if (error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout))
           return { reason: error.code.slice('ERR_'.length).toLowerCase().replaceAll('_', '-') };
         throw error;
       }
