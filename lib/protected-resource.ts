@@ -42,6 +42,12 @@ const withCors =
     return response;
   };
 
+const hasBearer = (headers: Headers) => bearerToken(headers) !== undefined;
+
+/** Returns true if the credential is a cookie that a page of another origin sends. The rule of a POST applies to all methods. */
+const hasForeignCookies = ({ user, isUnchecked }: Verdict, headers: Headers) =>
+  !hasBearer(headers) && (user !== undefined || isUnchecked) && !passesCsrfCheck('POST', headers, []);
+
 const OPTIONS = withCors(route(() => new Response(null, { status: 204, headers: PREFLIGHT })));
 
 interface Options {
@@ -115,13 +121,9 @@ export function protectedResource(
   }
 
   async function contextOf(verdict: Verdict, headers: Headers): Promise<ResourceContext> {
-    const hasBearer = bearerToken(headers) !== undefined;
-    // As for a POST, because cookies of another page do not count here in any request.
-    const isByCookie = !hasBearer && (verdict.user !== undefined || verdict.isUnchecked);
-    const isForeign = isByCookie && !passesCsrfCheck('POST', headers, []);
-    const judged = isForeign ? { reason: 'foreign-cookie' } : judge(verdict);
+    const judged = hasForeignCookies(verdict, headers) ? { reason: 'foreign-cookie' } : judge(verdict);
     const context = await link.resolveUser(judged);
-    if (context === undefined) throw challenge(401, hasBearer ? 'invalid_token' : undefined);
+    if (context === undefined) throw challenge(401, hasBearer(headers) ? 'invalid_token' : undefined);
     const { clientId, scopes: given } = verdict.accessToken ?? {};
     return Object.freeze({ ...context, clientId, scopes: given, actor: judged.actor });
   }

@@ -4,7 +4,7 @@ import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } f
 import * as z from 'zod/mini';
 import { environment } from '../base/env';
 import { withTimeout } from '../core/async';
-import type { Unchecked, Verdict } from '../core/verdict';
+import type { Verdict } from '../core/verdict';
 import { type AskProviders, type Credential, otherCredential } from '../http/credential';
 import { NO_VERDICT, readVerdict, signVerdict, VERDICT } from '../http/signed-verdict';
 import { passedHeader } from '../next/middleware-headers';
@@ -42,14 +42,14 @@ function isValidWithSomeKey(jwt: string): boolean {
 }
 
 /** Returns the verdict on a credential that could not be checked for lack of keys. Only a token needs them. */
-function uncheckedVerdict({ reason }: Unchecked, { value }: Credential): Verdict {
+function uncheckedVerdict(reason: string, { value }: Credential): Verdict {
   const tokens = value.match(/(?<=^Bearer |__session[^=]*=)[^;]+/g) ?? [];
   if (!tokens.some(isValidWithSomeKey)) return { reason };
   return { reason, isUnchecked: true, isAccessToken: tokens.some(isAccessToken) || undefined };
 }
 
 const signedOut = (given: Verdict, credential?: Credential): Decision => {
-  const verdict = given.isUnchecked && credential ? uncheckedVerdict(given, credential) : given;
+  const verdict = given.isUnchecked && credential ? uncheckedVerdict(given.reason, credential) : given;
   return {
     verdict,
     state: [
