@@ -192,33 +192,6 @@ describe('Pages', () => {
     const posted = await at('/account', { ...page, ...action }, { method: 'POST', body: '[]' });
     expect([posted.isPassed, posted.response.headers.get('location')]).toEqual([true, null]);
   });
-
-  const STATE = 'next-router-state-tree';
-  const shown = ['', { children: ['docs', { children: ['__PAGE__', {}] }] }, null, null, 16];
-  test.each([
-    ['of a page', JSON.stringify(shown), true],
-    ['with a malformed escape', '%', false],
-    ['with the key __proto__', '["",{"__proto__":["",{}]}]', false],
-    ['with the escaped key __proto__', '["",{"\\u005f_proto__":["",{}]}]', false],
-    ['of more than 4,000 characters', JSON.stringify(['x'.repeat(4_000), {}]), false],
-  ])('A page gets only a router state that Next.js accepts: one %s', async (_what, state, isPassed) => {
-    const { headers } = await at('/docs', { rsc: '1', [STATE]: encodeURI(state) });
-    expect(headers.has(STATE)).toBe(isPassed);
-  });
-
-  test.each([
-    '?__clerk_handshake=not-a-token',
-    '?__clerk_handshake=eyJh.eyJz.c2ln',
-    '?__clerk_redirect_url=https%3A%2F%2Fevil.example',
-  ])(
-    'A forged parameter of the SDK serves the page without a session, or redirects to the provider: %s',
-    async (query) => {
-      const visitor = { ...page, cookie: '__clerk_db_jwt=dvb_x' };
-      const { response, isPassed } = await at(`/account${query}`, visitor);
-      if (!isPassed) expect(response.headers.get('location')).toContain('/v1/client/handshake');
-      else expect(await verdictAt(`/account${query}`, visitor)).toEqual({ reason: 'signed-out' });
-    },
-  );
 });
 
 describe('Rejections', () => {

@@ -15,7 +15,6 @@ import { runMiddleware } from '../harness/application';
 import { startStubServer } from '../harness/dependencies/stub-server';
 import { startProvider } from '../harness/identity-provider';
 import { startInProcess } from '../harness/in-process';
-import { inParallel } from '../harness/parallel';
 import { bearer, cookie, now, tokenFor } from '../harness/requests';
 import { stopAfterAll } from '../vitest/stop-after-all';
 
@@ -136,10 +135,13 @@ test.each<[string, object, Signing?]>([
     expect(await send(headers)).toMatchObject({ status: 200, body: { clientId: 'client_1' } });
 });
 
-test.each<[string, object, Signing?]>([
-  ...[undefined, '', [], 'https://other.example/', `${AUDIENCE}/`, `${ORIGIN}/`, `${ORIGIN}/MCP/v1`].map(
-    (aud): [string, object] => [`the audience ${JSON.stringify(aud)}`, { aud }],
-  ),
+test.each<[string, object, Signing?, reason?: string]>([
+  ['no audience', { aud: undefined }, {}, 'no-audience'],
+  ['another audience', { aud: 'https://other.example/' }, {}, 'audience'],
+  ...['', [], `${AUDIENCE}/`, `${ORIGIN}/`, `${ORIGIN}/MCP/v1`].map((aud): [string, object] => [
+    `the audience ${JSON.stringify(aud)}`,
+    { aud },
+  ]),
   ['a list of other audiences', { aud: ['https://other.example/', `${AUDIENCE}/`] }],
   ...['mch_1', 'client_1', 'user', 'user_\0', `user_${'x'.repeat(255)}`, '', 7, undefined].map(
     (sub): [string, object] => [`the sub ${JSON.stringify(sub)?.slice(0, 15)}`, { sub }],
@@ -160,8 +162,9 @@ test.each<[string, object, Signing?]>([
   ['the public key as an HMAC secret', {}, { header: { alg: 'HS256' } }],
   ['the type of an id token', {}, { header: { typ: 'JWT' } }],
   ['the category of a machine token', {}, { header: { cat: 'cl_B7d4PD333AAA' } }],
-])('An access token with %s gets a 401', async (_what, claims, signing) => {
+])('An access token with %s gets a 401', async (_what, claims, signing, reason = expect.any(String)) => {
   expect(await send(bearer(accessToken('user_hostile', claims, signing)))).toEqual(invalid);
+  expect(reasons()).toEqual([reason]);
   expect(await database.idsOf('user_hostile')).toEqual([]);
 });
 
@@ -185,7 +188,7 @@ test.each(['write', 'reads', 'Read', 'read:all', 'a\tread', '', undefined])(
       body: { message: 'Forbidden' },
       challenge: `Bearer error="insufficient_scope", scope="read offline_access", resource_metadata="${METADATA}"`,
     });
-    expect(kv.takeCommands()).toEqual([]);
+    expect([reasons(), kv.takeCommands()]).toEqual([['insufficient-scope'], []]);
   },
 );
 
@@ -223,20 +226,12 @@ test('An access token does not link a forgotten user again, whatever its issue t
   expect(await send(bearer(tokenFor(idp, 'user_forgotten')), withSessions)).toMatchObject({ status: 200 });
 });
 
-test('Each of 400 requests of 50 users with access tokens and sessions gets its own id, also of cached tokens, and the log contains no claim of a token', async () => {
+test('The log contains no claim of an access token or a session', async () => {
   const claims = { client_id: 'client_logged', scope: 'read logged' };
-  const credentials = Array.from({ length: 50 }, (_, index) => `user_${index}`).flatMap((user) =>
-    [accessToken(user, claims), tokenFor(idp, user)].map((token) => ({ user, token })),
-  );
-  const ids: [user: string, id: unknown][] = [];
-  await inParallel(20, Array.from({ length: 4 }, () => credentials).flat(), async ({ user, token }) => {
-    ids.push([user, (await send(bearer(token), withSessions)).body.userId]);
-  });
-  const { rows } = await database.pool.query('SELECT identity_provider_user_id AS user, id FROM users');
-  const idOf = new Map(rows.map(({ user, id }) => [user, id]));
-  expect(ids).toHaveLength(400);
-  expect(ids).toEqual(ids.map(([user]) => [user, idOf.get(user)]));
+  for (const token of [accessToken('user_1', claims), tokenFor(idp, 'user_1', claims)])
+    expect(await send(bearer(token), withSessions)).toMatchObject({ status: 200 });
   await send(bearer(accessToken('user_1', { aud: 'https://logged.example/' })));
+  expect(lines).toHaveLength(3);
   expect(JSON.stringify(lines)).not.toMatch(/logged|eyJ|api\.example|user_/);
 });
 
@@ -357,16 +352,6 @@ test.each(['', 'mcp', '//mcp', '/mcp/', '/%7Ea', '/A%2FB', '/v1.rsc', '/a/../b',
     );
   },
 );
-
-test.each<[string, string, () => Record<string, string>]>([
-  ['no-audience', 'a token without an audience', () => bearer(accessToken('user_1', { aud: undefined }))],
-  ['audience', 'a token for another audience', () => bearer(accessToken('user_1', { aud: `${ORIGIN}/` }))],
-  ['opaque-token', 'an opaque access token', () => bearer('oat_0123456789abcdef')],
-  ['insufficient-scope', 'a token without the scope', () => bearer(accessToken('user_1', { scope: '' }))],
-])('The log has the reason %s for %s', async (reason, _what, headers) => {
-  await send(headers());
-  expect(reasons()).toEqual([reason]);
-});
 
 test('The context has the actor of an access token or a session, and the log says that a user is impersonated', async () => {
   for (const token of [accessToken, tokenFor.bind(undefined, idp)]) {

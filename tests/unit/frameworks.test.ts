@@ -69,6 +69,16 @@ test.each([
   else expect(parse).toThrow();
 });
 
+test.each([
+  ['with the key __proto__', '["",{"__proto__":["",{}]}]'],
+  ['with the escaped key __proto__', '["",{"\\u005f_proto__":["",{}]}]'],
+  ['of more than 4,000 characters', JSON.stringify(['x'.repeat(4_000), {}])],
+])('Next.js gets no state of the router %s', (_what, state) => {
+  const headers = new Headers({ 'next-router-state-tree': encodeURIComponent(state) });
+  dropInvalidRouterState(headers);
+  expect(headers.has('next-router-state-tree')).toBe(false);
+});
+
 test('The SDK has these names of headers, cookies and parameters', () => {
   const { Headers: headers, Cookies: cookies, QueryParameters: parameters } = constants;
   expect(sdk.SESSION_HEADERS).toEqual([headers.AuthStatus, headers.AuthToken, headers.AuthSignature]);

@@ -41,6 +41,8 @@ test.each([
   ['x-forwarded-host', 'app.example:443', 'app.example'],
   ['x-forwarded-host', 'app.example:8080', 'app.example:8080'],
   ['cookie', '__refresh_x=1; a=b', 'a=b'],
+  ['next-router-state-tree', '["",{}]', '["",{}]'],
+  ['next-router-state-tree', '%', null],
 ])('The SDK gets the header %s of a page request only in a harmless form: %s', async (name, given, seen) => {
   const { first } = await load('/a', { headers: { [name]: given } });
   expect(first.headers.get(name)).toBe(seen);
