@@ -2,7 +2,7 @@ import { decodeJwt } from '@clerk/backend/jwt';
 import { expect, test } from 'vitest';
 import type { EmulatorOptions } from '../src/emulator';
 import { developmentBrowser } from './helpers/development-browser';
-import { startForTest } from './helpers/emulator';
+import { clerkFor, startForTest } from './helpers/emulator';
 
 const EMAIL = 'ada+clerk_test@example.com';
 const PASSWORD = 'correct horse';
@@ -32,6 +32,24 @@ test('A sign-in activates the organization of the last session, and at first the
   const none = await signIn({ activeOrganization: 'none' });
   none.provider.createOrganization({ name: 'First', createdBy: none.user.id });
   expect((await none.enter()).session?.organizationId).toBeNull();
+});
+
+test('With organizationRequired, a session without an organization is pending in both APIs and in its token', async () => {
+  const { provider, user, enter, claims } = await signIn({ organizationRequired: true });
+  const { sessions } = clerkFor(provider);
+  const browser = await enter();
+  const id = browser.session?.id ?? '';
+  const path = `/v1/client/sessions/${id}`;
+  expect((await browser.call('GET', path)).body).toMatchObject({
+    response: { status: 'pending', tasks: [{ key: 'choose-organization' }] },
+  });
+  expect(await sessions.getSession(id)).toMatchObject({ status: 'pending' });
+  expect((await sessions.getSessionList({ status: 'pending', userId: user.id })).totalCount).toBe(1);
+  expect(claims(id)).toMatchObject({ sts: 'pending' });
+  const organization = provider.createOrganization({ name: 'Acme', createdBy: user.id });
+  await browser.call('POST', `${path}/touch`, { active_organization_id: organization.id });
+  expect(await sessions.getSession(id)).toMatchObject({ status: 'active' });
+  expect(claims(id)).toMatchObject({ sts: 'active' });
 });
 
 test('Custom roles reach the session token, and decide what a member may change', async () => {

@@ -77,9 +77,7 @@ export function frontendApi(instance: Instance): Hono {
     'POST /v1/me/oauth/consent/:id': (request) => consent(instance, request),
     ...signedIn({
       'GET /v1/me/sessions/active': ({ user }) => ({
-        body: activeSessions(instance, user.id).map((session) =>
-          deviceResource(session, instance.store.clients.get(session.clientId)),
-        ),
+        body: activeSessions(instance, user.id).map((session) => deviceResource(instance, session)),
       }),
       'GET /v1/me/email_addresses': ({ user }) => ({ body: identifierResources(user, 'email_address') }),
       'GET /v1/me/phone_numbers': ({ user }) => ({ body: identifierResources(user, 'phone_number') }),

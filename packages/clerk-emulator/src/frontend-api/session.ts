@@ -1,13 +1,19 @@
 import { z } from 'zod';
 import { parse, type Routes, wrapHandlers } from '../http';
-import { activeSessions, endSession, sessionTasks } from '../instance/accounts';
+import { activeSessions, endSession } from '../instance/accounts';
 import { signInResource, signUpResource } from '../instance/attempt-resources';
 import type { Session, User } from '../instance/data';
 import type { Instance } from '../instance/instance';
 import { factorAge, issueToken } from '../instance/issued-tokens';
 import { publicMembershipResource } from '../instance/organization-resources';
 import { activeOrganization, membershipsOf } from '../instance/organizations';
-import { datedResource, publicUserData, publicUserResource, sessionBase } from '../instance/resources';
+import {
+  datedResource,
+  publicUserData,
+  publicUserResource,
+  sessionBase,
+  sessionStatus,
+} from '../instance/resources';
 import { type Browser, type BrowserRequest, requireOwnSession } from './browser';
 
 type Resource = Record<string, unknown> | null;
@@ -87,11 +93,9 @@ export function currentSession(
 ): Record<string, unknown> {
   const user = instance.store.users.get(session.userId);
   const isActive = session.status === 'active' && user !== undefined;
-  const tasks = sessionTasks(instance, session);
   return {
-    ...sessionBase(session),
-    ...(tasks && session.status === 'active' && { status: 'pending' }),
-    tasks,
+    ...sessionBase(instance, session),
+    tasks: sessionStatus(instance, session) === 'pending' ? [{ key: 'choose-organization' }] : null,
     last_active_token: isActive ? { object: 'token', jwt: issueToken(instance, session, browser) } : null,
     last_active_organization_id: session.organizationId,
     factor_verification_age: factorAge(session, instance.clock.now()),

@@ -101,7 +101,7 @@ export function createSession(
   });
   const signedIn = instance.store.users.put({ ...user, lastSignInAt: now });
   changeClient(instance, clientId, { updatedAt: now });
-  instance.webhooks.send('session.created', sessionEventResource(session, signedIn));
+  instance.webhooks.send('session.created', sessionEventResource(instance, session, signedIn));
   return session;
 }
 
@@ -111,11 +111,6 @@ export function organizationAtSignIn(instance: Instance, user: User): string | n
   const sessions = instance.store.sessions.all().filter(({ userId }) => userId === user.id);
   const last = sessions.at(-1) ?? membershipsOf(instance, user).at(-1);
   return last?.organizationId ?? null;
-}
-
-/** Returns what the user of a session still has to do, or null. Until then, the session is pending. */
-export function sessionTasks({ settings }: Instance, { organizationId }: Session) {
-  return settings.organizationRequired && organizationId === null ? [{ key: 'choose-organization' }] : null;
 }
 
 /** Throws Clerk's 403 if the user is locked. A lock prevents sign-ins and leaves the sessions of the user active. */
@@ -136,7 +131,7 @@ export function endSession(
   const ended = instance.store.sessions.put({ ...session, status, updatedAt: now });
   changeClient(instance, session.clientId, { updatedAt: now });
   const user = requireUser(instance, session.userId);
-  instance.webhooks.send(`session.${status}`, sessionEventResource(ended, user));
+  instance.webhooks.send(`session.${status}`, sessionEventResource(instance, ended, user));
   return ended;
 }
 

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { requireUser, sessionTasks } from './accounts';
+import { requireUser } from './accounts';
 import type { Session } from './data';
 import type { Instance } from './instance';
 import { readKey, signJwt } from './jwt';
 import { organizationClaims } from './organization-resources';
+import { sessionStatus } from './resources';
 import { fillClaims, requireTokenTemplate } from './token-templates';
 
 /** Values of `cat`, the category, in the header of Clerk's tokens. */
@@ -65,7 +66,7 @@ export function issueToken(instance: Instance, session: Session, request: Reques
       ...issued,
       fva: factorAge(session, now),
       sid: session.id,
-      sts: sessionTasks(instance, { ...session, organizationId }) ? 'pending' : 'active',
+      sts: sessionStatus(instance, { ...session, organizationId }) === 'pending' ? 'pending' : 'active',
       sub,
       v: 2,
     };

@@ -1,5 +1,4 @@
 import type {
-  Client,
   Dated,
   ExternalAccount,
   Invitation,
@@ -137,9 +136,9 @@ export function deletedUserResource(user: User): Resource {
 }
 
 /** A session in responses of the Backend API. */
-export function sessionResource(session: Session): Resource {
+export function sessionResource(instance: Instance, session: Session): Resource {
   return {
-    ...sessionBase(session),
+    ...sessionBase(instance, session),
     ...clerkFields(session, 'userId', 'clientId', 'createdAt', 'updatedAt'),
     last_active_organization_id: session.organizationId,
   };
@@ -178,15 +177,20 @@ export function invitationResource(instance: Instance, invitation: Invitation, {
 }
 
 /** A session in events, with its user. Clerk's SDK has the user. Its document does not. */
-export function sessionEventResource(session: Session, user: User): Resource {
-  return { ...sessionResource(session), user: userResource(user) };
+export function sessionEventResource(instance: Instance, session: Session, user: User): Resource {
+  return { ...sessionResource(instance, session), user: userResource(user) };
 }
 
+/** Returns the status of a session. An active one is pending while its user has to choose an organization. */
+export const sessionStatus = ({ settings }: Instance, { status, organizationId }: Session) =>
+  status === 'active' && settings.organizationRequired && organizationId === null ? 'pending' : status;
+
 /** The fields that all session resources share. */
-export function sessionBase(session: Session): Resource {
+export function sessionBase(instance: Instance, session: Session): Resource {
   return {
     object: 'session',
-    ...clerkFields(session, 'id', 'status', 'expireAt', 'lastActiveAt'),
+    ...clerkFields(session, 'id', 'expireAt', 'lastActiveAt'),
+    status: sessionStatus(instance, session),
     abandon_at: session.expireAt,
     actor: session.actor ?? null,
   };
@@ -203,12 +207,12 @@ const BROWSERS = {
 };
 
 /** A session as one of the devices in the profile of a user. */
-export function deviceResource(session: Session, client: Client | undefined): Resource {
-  const { userAgent = '' } = client ?? {};
+export function deviceResource(instance: Instance, session: Session): Resource {
+  const { userAgent = '' } = instance.store.clients.get(session.clientId) ?? {};
   const [part, name] = Object.entries(BROWSERS).find(([each]) => userAgent.includes(`${each}/`)) ?? [];
   const version = new RegExp(`${part}/([\\d.]+)`).exec(userAgent)?.[1];
   return {
-    ...sessionBase(session),
+    ...sessionBase(instance, session),
     tasks: null,
     latest_activity: {
       object: 'session_activity',
