@@ -10,6 +10,7 @@ const PAGES = {
   organization: 'OrganizationProfile',
   'create-organization': 'CreateOrganization',
   'oauth-consent': 'OAuthConsent',
+  waitlist: 'Waitlist',
 } as const;
 
 /** Prevents clickjacking: a page of another origin cannot show these pages in a frame (RFC 9700, 4.16). */
@@ -62,7 +63,7 @@ function page({ publishableKey }: Instance, origin: string, path: string, compon
         allowedRedirectOrigins: [loopback],
         telemetry: false,
       });
-      if (!Clerk.user && !'${path}'.startsWith('sign-')) location.assign('/sign-in?' + new URLSearchParams({ redirect_url: location.href }));
+      if (!Clerk.user && !/^(sign-|waitlist)/.test('${path}')) location.assign('/sign-in?' + new URLSearchParams({ redirect_url: location.href }));
       else
         Clerk.mount${component}(document.querySelector('#component'), {
           routing: 'path',

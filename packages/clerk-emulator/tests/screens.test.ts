@@ -74,6 +74,16 @@ test('A user without an account signs in with a social provider, which creates t
   expect(emulator.store.users.all()).toMatchObject([{ email: 'new@example.com' }]);
 });
 
+test('A person joins the waitlist on the portal, whose sign-up page is closed', async () => {
+  const { emulator, page } = await open({ waitlist: true }, '/sign-up');
+  await page.getByText('Access restricted').waitFor();
+  await page.goto('/waitlist');
+  await page.fill('input[name=emailAddress]', 'new@example.com');
+  await submit(page);
+  await page.getByText('Thanks for joining').waitFor();
+  expect(emulator.store.waitlistEntries.all()).toMatchObject([{ email: 'new@example.com' }]);
+});
+
 test('A user connects an account of a social provider in the profile, unless it belongs to another user', async () => {
   const { emulator, page, create } = await open({ socialProviders: ['custom_acme'] }, '/sign-in');
   const { id } = create('ada@example.com');

@@ -101,6 +101,38 @@ test('An invitation completes one sign-up without a mailed code, with its public
   expect((await signUp()).code).toBe('invitation_already_accepted');
 });
 
+test('With a waitlist, only an address that was invited from it signs up', async () => {
+  const { provider, browser } = await start({ waitlist: true });
+  const { waitlistEntries } = clerkFor(provider);
+  const join = (email_address: string) => browser.call('POST', '/v1/waitlist', { email_address });
+  const { id = '' } = (await join('new@example.com')).response ?? {};
+  expect((await join('New@example.com')).response?.id).toBe(id);
+  expect((await join('new@')).status).toBe(422);
+  expect(await browser.signUp('new@example.com', PASSWORD)).toMatchObject({
+    status: 403,
+    code: 'sign_up_restricted_waitlist',
+  });
+  const bulk = ['new@example.com', 'other@example.com'].map((emailAddress) => ({ emailAddress }));
+  const [, other] = await waitlistEntries.createBulk(bulk);
+  const otherId = other?.id ?? '';
+  expect((await waitlistEntries.list({ orderBy: '+email_address' })).data).toMatchObject([
+    { id },
+    { id: otherId },
+  ]);
+  const { invitation } = await waitlistEntries.invite(id);
+  const ticket = new URL(invitation?.url ?? '').searchParams.get('ticket') ?? '';
+  expect(
+    (await browser.call('POST', '/v1/client/sign_ups', { ticket, password: PASSWORD })).response?.status,
+  ).toBe('complete');
+  expect((await waitlistEntries.list({ status: 'completed' })).data).toMatchObject([{ id }]);
+  expect((await errorOf(waitlistEntries.delete(id))).status).toBe(409);
+  expect((await waitlistEntries.reject(otherId)).status).toBe('rejected');
+  expect((await errorOf(waitlistEntries.invite(otherId))).status).toBe(409);
+  const last = await waitlistEntries.create({ emailAddress: 'last@example.com' });
+  await waitlistEntries.delete(last.id);
+  expect((await waitlistEntries.list({ query: 'last' })).totalCount).toBe(0);
+});
+
 test('An address with a pending invitation is not invited again', async () => {
   const { provider } = await start();
   const { invitations } = clerkFor(provider);

@@ -11,6 +11,7 @@ import { invitationRoutes, signInTokenRoutes } from './tickets';
 import { tokenTemplateRoutes } from './token-templates';
 import { userListRoutes } from './user-lists';
 import { userRoutes } from './users';
+import { waitlistRoutes } from './waitlist';
 
 const PayloadQuery = z.object({ nonce: z.string().min(1) });
 
@@ -35,6 +36,7 @@ export function backendRoutes(instance: Instance): Routes {
     ...signInTokenRoutes(instance),
     ...invitationRoutes(instance),
     ...tokenTemplateRoutes(instance),
+    ...waitlistRoutes(instance),
   };
   return wrapHandlers(routes, (handler) => (request: ApiRequest) => ({ body: handler(request) }));
 }

@@ -72,34 +72,40 @@ export function signInTokenRoutes(instance: Instance): Routes<ApiRequest, unknow
   };
 }
 
+/** Invites all addresses to the instance, or none if one of them is taken or has a pending invitation. */
+export function invite(
+  instance: Instance,
+  inputs: readonly z.input<typeof CreateInvitation>[],
+): Invitation[] {
+  const pending = ticketsOf(instance, 'invitation').filter(
+    (each) => invitationStatus(instance, each) === 'pending',
+  );
+  const invited = new Set(pending.map(({ email }) => email));
+  for (const { email_address: email } of inputs.filter(({ ignore_existing }) => !ignore_existing)) {
+    requireFree(instance, email, 'email_address');
+    const message = 'This email address already has a pending invitation.';
+    if (invited.has(email)) throw new ApiError(400, 'duplicate_record', message, 'email_address');
+    invited.add(email);
+  }
+  return inputs.map((input) =>
+    instance.store.tickets.put({
+      ...newTicket(instance, 'inv', (input.expires_in_days ?? DEFAULT_DAYS) * DAY),
+      kind: 'invitation',
+      email: input.email_address,
+      publicMetadata: input.public_metadata ?? {},
+      redirectUrl: input.redirect_url ?? null,
+    }),
+  );
+}
+
 /** Returns the Backend API routes for invitations to the instance. */
 export function invitationRoutes(instance: Instance): Routes<ApiRequest, unknown> {
   const invitations = () => ticketsOf(instance, 'invitation');
-  const statusOf = (invitation: Invitation) => invitationStatus(instance, invitation);
-  /** Invites all addresses, or none if one of them is taken or has a pending invitation. */
-  const invite = (url: URL, inputs: readonly z.output<typeof CreateInvitation>[]) => {
-    const pending = invitations().filter((each) => statusOf(each) === 'pending');
-    const invited = new Set(pending.map(({ email }) => email));
-    for (const { email_address: email } of inputs.filter(({ ignore_existing }) => !ignore_existing)) {
-      requireFree(instance, email, 'email_address');
-      const message = 'This email address already has a pending invitation.';
-      if (invited.has(email)) throw new ApiError(400, 'duplicate_record', message, 'email_address');
-      invited.add(email);
-    }
-    return inputs.map((input) => {
-      const invitation = instance.store.tickets.put({
-        ...newTicket(instance, 'inv', (input.expires_in_days ?? DEFAULT_DAYS) * DAY),
-        kind: 'invitation',
-        email: input.email_address,
-        publicMetadata: input.public_metadata ?? {},
-        redirectUrl: input.redirect_url ?? null,
-      });
-      return invitationResource(instance, invitation, url);
-    });
-  };
+  const create = (url: URL, inputs: readonly z.output<typeof CreateInvitation>[]) =>
+    invite(instance, inputs).map((invitation) => invitationResource(instance, invitation, url));
   const selectInvitations = describeList<Invitation>({
     fields: {
-      status: (row) => [statusOf(row)],
+      status: (row) => [invitationStatus(instance, row)],
       query: ({ email, id }) => [email, id],
       email_address: ({ email }) => [email],
       expires_at: ({ expireAt }) => [expireAt],
@@ -109,8 +115,8 @@ export function invitationRoutes(instance: Instance): Routes<ApiRequest, unknown
     others: 'limit offset paginated',
   });
   return {
-    'POST /v1/invitations': ({ url, body }) => invite(url, [parse(CreateInvitation, body)])[0],
-    'POST /v1/invitations/bulk': ({ url, body }) => invite(url, parse(CreateInvitations, body).items),
+    'POST /v1/invitations': ({ url, body }) => create(url, [parse(CreateInvitation, body)])[0],
+    'POST /v1/invitations/bulk': ({ url, body }) => create(url, parse(CreateInvitations, body).items),
     'GET /v1/invitations': ({ url }) => {
       const isShown = ({ status }: Invitation) => url.searchParams.has('status') || status !== 'revoked';
       const selected = selectInvitations(invitations(), url).filter(isShown);

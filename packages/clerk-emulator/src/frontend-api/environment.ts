@@ -107,7 +107,7 @@ function displayConfig(development: boolean, portal: string) {
     sign_in_url: `${portal}/sign-in`,
     sign_up_url: `${portal}/sign-up`,
     user_profile_url: `${portal}/user`,
-    waitlist_url: '/waitlist',
+    waitlist_url: `${portal}/waitlist`,
     oauth_consent_url: `${portal}/oauth-consent`,
     organization_profile_url: `${portal}/organization`,
     create_organization_url: `${portal}/create-organization`,
@@ -130,7 +130,7 @@ function userSettings(settings: Settings) {
       captcha_widget_type: 'smart',
       custom_action_required: false,
       progressive: true,
-      mode: 'public',
+      mode: settings.waitlist ? 'waitlist' : 'public',
       legal_consent_enabled: false,
     },
     restrictions: {

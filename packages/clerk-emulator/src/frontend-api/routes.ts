@@ -12,11 +12,12 @@ import {
 import { activeSessions } from '../instance/accounts';
 import { ApiError, notEmulated } from '../instance/api-error';
 import { isClerkPath } from '../instance/clerk-paths';
+import { EmailAddress } from '../instance/identifiers';
 import type { Instance } from '../instance/instance';
 import { issueToken } from '../instance/issued-tokens';
 import { activeOrganization } from '../instance/organizations';
 import { deviceResource, identifierResources } from '../instance/resources';
-import { requireTicket, ticketsOf } from '../instance/tickets';
+import { joinWaitlist, requireTicket, ticketsOf } from '../instance/tickets';
 import {
   type BrowserRequest,
   browserState,
@@ -38,6 +39,7 @@ import { signInRoutes } from './sign-in';
 import { signUpRoutes } from './sign-up';
 import { externalAccountRoutes, socialProvider } from './social';
 
+const Join = z.object({ email_address: EmailAddress });
 /** An empty id selects the personal account. */
 const TokenRequest = z.object({ organization_id: z.string().optional() });
 
@@ -54,6 +56,10 @@ export function frontendApi(instance: Instance): Hono {
     ...signInRoutes(instance),
     ...signUpRoutes(instance),
     ...reverificationRoutes(instance),
+    'POST /v1/waitlist': ({ body }) => {
+      const { id } = joinWaitlist(instance, parse(Join, body).email_address);
+      return { object: 'waitlist_entry', id };
+    },
     ...signedIn({
       ...meRoutes(instance),
       ...identificationRoutes(instance, 'email_address'),

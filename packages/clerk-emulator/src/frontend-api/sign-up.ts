@@ -131,6 +131,13 @@ function enter(instance: Instance, signUp: SignUp, body: ApiRequest['body']): Si
   const fields = parse(Fields, form);
   const invitation =
     fields.ticket === undefined ? undefined : requireTicket(instance, 'invitation', fields.ticket);
+  const invitationId = invitation?.id ?? signUp.invitationId;
+  if (instance.settings.waitlist && invitationId === null)
+    throw new ApiError(
+      403,
+      'sign_up_restricted_waitlist',
+      'Sign ups need an invitation. Join the waitlist to get one.',
+    );
   const email = invitation?.email ?? fields.email_address ?? signUp.email;
   const phone = fields.phone_number ?? signUp.phone;
   const isUnchanged = email === signUp.email;

@@ -162,6 +162,14 @@ export const Invitation = z.object({
   redirectUrl: z.string().nullable(),
 });
 
+/** An e-mail address on the waitlist, with the invitation that it has got. */
+export const WaitlistEntry = z.object({
+  ...Dated,
+  email: z.string(),
+  status: z.enum(['pending', 'invited', 'rejected']),
+  invitationId: z.string().nullable(),
+});
+
 /** An organization. Its members share its data in an application. */
 export const Organization = z.object({
   ...Dated,
@@ -256,6 +264,7 @@ export type SignUp = Readonly<z.infer<typeof SignUp>>;
 export type SignInToken = Readonly<z.infer<typeof SignInToken>>;
 export type Invitation = Readonly<z.infer<typeof Invitation>>;
 export type Ticket = SignInToken | Invitation;
+export type WaitlistEntry = Readonly<z.infer<typeof WaitlistEntry>>;
 export type Organization = Readonly<z.infer<typeof Organization>>;
 export type Membership = Readonly<z.infer<typeof Membership>>;
 export type OrganizationInvitation = Readonly<z.infer<typeof OrganizationInvitation>>;

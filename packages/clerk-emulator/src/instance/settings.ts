@@ -79,6 +79,8 @@ export const Settings = z.object({
     .default([]),
   /** Whether a user must be verified again for a sensitive change more than ten minutes after the last time. Default: false. */
   reverification: z.boolean().default(false),
+  /** Whether only invited users can sign up, and others can join the waitlist. Default: false. */
+  waitlist: z.boolean().default(false),
   /** Whether a user must enter a mailed code to complete a sign-up. Default: true. */
   verifyEmailAtSignUp: z.boolean().default(true),
   /** Lifetime of a session token, in seconds. Default: 60. */

@@ -53,6 +53,7 @@ export function dataSchema(changed: () => void) {
     signIns: table(rows.SignIn),
     signUps: table(rows.SignUp),
     tickets: table(z.union([rows.SignInToken, rows.Invitation])),
+    waitlistEntries: table(rows.WaitlistEntry),
     organizations: table(rows.Organization),
     memberships: table(rows.Membership),
     organizationInvitations: table(rows.OrganizationInvitation),

@@ -1,5 +1,5 @@
 import { ApiError, requireFound } from './api-error';
-import { type Ticket, Verification } from './data';
+import { type Ticket, Verification, type WaitlistEntry } from './data';
 import { newId, newRow } from './ids';
 import type { Instance } from './instance';
 
@@ -77,4 +77,11 @@ export function revokeTicket<Wanted extends Kind>(
 /** Returns a completed verification for a valid ticket. */
 export function verifiedByTicket({ expireAt }: Ticket): Verification {
   return Verification.parse({ strategy: 'ticket', status: 'verified', expireAt });
+}
+
+/** Returns the entry of an address on the waitlist. Creates it unless there is one. */
+export function joinWaitlist(instance: Instance, email: string): WaitlistEntry {
+  const { waitlistEntries } = instance.store;
+  const row = { ...newRow(instance, 'wle'), email, status: 'pending', invitationId: null } as const;
+  return waitlistEntries.find((entry) => entry.email === email) ?? waitlistEntries.put(row);
 }
