@@ -36,7 +36,7 @@ export function identificationRoutes(instance: Instance, kind: Kind): Routes<Use
       return identificationResource(updateUser(instance, added.user, {}), kind, added.id);
     },
     [`GET /v1/me/${path}/:id`]: ({ user, id }) => identificationResource(user, kind, id),
-    // Without effect, because there are no second factors.
+    // `reserved_for_second_factor` is without effect here, too, because there are no second factors.
     [`PATCH /v1/me/${path}/:id`]: ({ user, id }) => identificationResource(user, kind, id),
     [`POST /v1/me/${path}/:id/prepare_verification`]: (request) => {
       const purpose = kind === 'phone_number' ? 'new number' : 'new address';

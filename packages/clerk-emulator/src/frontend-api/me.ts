@@ -14,7 +14,7 @@ import type { UserRequest } from './browser';
 import { browserMemberships, currentSession } from './session';
 import { requireSettings, UnsafeMetadata } from './sign-up';
 
-/** An empty field removes the name. */
+/** An empty field removes the name. Without effect: `primary_web3_wallet_id`. Users do not sign in with wallets. */
 const Profile = z.object({
   first_name: z.string().optional(),
   last_name: z.string().optional(),

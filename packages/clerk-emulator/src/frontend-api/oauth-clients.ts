@@ -19,7 +19,7 @@ const RedirectUri = z
       : !/^(?:about|blob|data|file|javascript|vbscript):$/.test(protocol);
   }, 'http is only for this machine');
 
-/** The fields of a registration that are used (RFC 7591, 2). Invalid optional fields are replaced. */
+/** The fields of a registration that are used (RFC 7591, 2), so not `client_uri` and `logo_uri`. Invalid optional ones are replaced. */
 const Registration = z.object({
   redirect_uris: z.array(RedirectUri).min(1),
   client_name: z.string().min(1).max(256).optional().catch(undefined),

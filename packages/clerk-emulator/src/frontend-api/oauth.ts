@@ -34,6 +34,7 @@ const TokenRequest = z.discriminatedUnion('grant_type', [
     resource: Resource,
   }),
 ]);
+/** `token_type_hint` is not necessary to find a token (RFC 7009, 2.1). */
 const TokenSecret = z.object({ token: z.string() });
 
 /** Time after its use in which a refresh token is accepted again, because a client may refresh several times in parallel. */

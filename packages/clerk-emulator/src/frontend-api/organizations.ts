@@ -49,7 +49,7 @@ const Changes = z.object({ name: z.exactOptional(Name), slug: z.exactOptional(Na
 const Fields = Changes.extend({ name: Name });
 const Role = z.object({ role: z.string() });
 const NewMember = Role.extend({ user_id: z.string() });
-/** A form has one field for each address. */
+/** A form has one field for each address. Without effect: `notify`. The emulator mails no links. */
 const Invitees = Role.extend({
   email_address: z.preprocess((value) => [value].flat(), z.array(EmailAddress).min(1)),
 });

@@ -45,7 +45,7 @@ const TokenRequest = z.object({ organization_id: z.string().optional() });
 
 /** Returns the Frontend API, which the browser SDK calls. A client is Clerk's record of a browser and its sessions. */
 export function frontendApi(instance: Instance): Hono {
-  const signedIn = <Result>(routes: Routes<UserRequest, Result>) =>
+  const signedIn = (routes: Routes<UserRequest, unknown>) =>
     wrapHandlers(routes, (handler, operation) => (request: BrowserRequest) => {
       const found = requireSignedIn(instance, request);
       requireReverification(instance, operation, found.session);
@@ -68,26 +68,26 @@ export function frontendApi(instance: Instance): Hono {
       ...organizationRoutes(instance),
     }),
   };
-  const routes: Routes<BrowserRequest> = {
-    'GET /v1/environment': ({ url }) => ({ body: environment(instance, url) }),
-    'PATCH /v1/environment': ({ url }) => ({ body: environment(instance, url) }),
-    'GET /.well-known/jwks.json': () => ({ body: { keys: [instance.signingKey.jwk] } }),
-    'POST /v1/dev_browser': ({ browser }) => ({
-      body: { id: browser.establish().token },
+  const plain: Routes<BrowserRequest, unknown> = {
+    'GET /v1/environment': ({ url }) => environment(instance, url),
+    'PATCH /v1/environment': ({ url }) => environment(instance, url),
+    'GET /.well-known/jwks.json': () => ({ keys: [instance.signingKey.jwk] }),
+    'POST /v1/dev_browser': ({ browser }) => ({ id: browser.establish().token }),
+    'POST /v1/client/sessions/:id/tokens': (request) => newToken(instance, request),
+    'POST /v1/client/sessions/:id/tokens/:otherId': (request) => newToken(instance, request),
+    'GET /v1/me/oauth/consent/:id': (request) => consentInfo(instance, request),
+    ...signedIn({
+      'GET /v1/me/sessions/active': ({ user }) =>
+        activeSessions(instance, user.id).map((session) => deviceResource(instance, session)),
+      'GET /v1/me/email_addresses': ({ user }) => identifierResources(user, 'email_address'),
+      'GET /v1/me/phone_numbers': ({ user }) => identifierResources(user, 'phone_number'),
     }),
+  };
+  const routes: Routes<BrowserRequest> = {
     'GET /v1/tickets/accept': (request) => openTicketLink(instance, request),
     'GET /v1/client/handshake': (request) => handshake(instance, request),
-    'POST /v1/client/sessions/:id/tokens': (request) => ({ body: newToken(instance, request) }),
-    'POST /v1/client/sessions/:id/tokens/:otherId': (request) => ({ body: newToken(instance, request) }),
-    'GET /v1/me/oauth/consent/:id': (request) => ({ body: consentInfo(instance, request) }),
     'POST /v1/me/oauth/consent/:id': (request) => consent(instance, request),
-    ...signedIn({
-      'GET /v1/me/sessions/active': ({ user }) => ({
-        body: activeSessions(instance, user.id).map((session) => deviceResource(instance, session)),
-      }),
-      'GET /v1/me/email_addresses': ({ user }) => ({ body: identifierResources(user, 'email_address') }),
-      'GET /v1/me/phone_numbers': ({ user }) => ({ body: identifierResources(user, 'phone_number') }),
-    }),
+    ...wrapHandlers(plain, (handler) => (request: BrowserRequest) => ({ body: handler(request) })),
     // The SDK reads the new state of the client from the response to each change.
     ...wrapHandlers(resources, (handler) => (request: BrowserRequest) => {
       const response = handler(request);

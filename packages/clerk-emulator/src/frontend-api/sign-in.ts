@@ -29,6 +29,7 @@ import {
   requireSignedOut,
 } from './browser';
 
+// Without effect: `action_complete_redirect_url`. The page of `redirect_url` completes an attempt with a social provider.
 const Create = z.object({
   identifier: z.string().optional(),
   strategy: z.string().optional(),

@@ -38,6 +38,7 @@ export const UnsafeMetadata = z
   })
   .pipe(z.record(z.string(), z.unknown()));
 
+// Without effect: `captcha_token` and the like. The instance has no protection from bots.
 const Fields = z.object({
   email_address: optional(EmailAddress),
   phone_number: optional(PhoneNumber),
