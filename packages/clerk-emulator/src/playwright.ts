@@ -30,17 +30,13 @@ interface Context {
   clearCookies(options: { name: string }): Promise<void>;
 }
 
-/** The fields of a sign-in: an address and a password, or a ticket (the secret string of a sign-in token). */
-type Credentials =
-  | { readonly strategy: 'password'; readonly identifier: string; readonly password: string }
-  | { readonly strategy: 'ticket'; readonly ticket: string };
-
 interface SignIn {
   /** URL of the Frontend API, or its path if the application proxies it. */
   readonly frontendApi: string;
   /** URL of the application. Default: the origin of the Frontend API. */
   readonly application?: string;
-  readonly credentials: Credentials;
+  /** The fields of a sign-in, such as a strategy, an identifier and a password. */
+  readonly credentials: Record<string, string>;
 }
 
 /** A user of the emulator. */
@@ -149,7 +145,7 @@ export async function signIn(
   // the browser by a cookie instead.
   const { id } = Created.parse(await newBrowser.json());
   const query = new URLSearchParams({ __clerk_db_jwt: id });
-  await request.post(`${frontendApi}/v1/client/sign_ins?${query}`, { form: { ...credentials }, ...STRICT });
+  await request.post(`${frontendApi}/v1/client/sign_ins?${query}`, { form: credentials, ...STRICT });
   const page = new URL('/', application ?? newBrowser.url()).href;
   query.set('redirect_url', page);
   const url = `${frontendApi}/v1/client/handshake?${query}`;

@@ -203,7 +203,7 @@ function exchange(instance: Instance, request: ApiRequest): ApiResponse {
     request: { ...grant.request, resource: audience },
     tokens: [...tokens, access, ...(isOffline ? [refresh] : [])],
   });
-  const issued = issueClaims({ issuer, now, seconds: DAY_SECONDS });
+  const issued = issueClaims(issuer, now, DAY_SECONDS);
   const claims = { ...issued, ...userClaims(instance, grant, scopes), aud: clientId, nonce };
   return {
     body: {

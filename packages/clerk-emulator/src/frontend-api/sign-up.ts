@@ -25,18 +25,17 @@ import { socialVerification } from './sign-in';
 const optional = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess((value) => (value === '' ? undefined : value), schema.optional());
 
-/** Metadata in a form. */
-export const UnsafeMetadata = z
-  .string()
-  .transform((text, context) => {
+/** Metadata in a form. Text that is not JSON stays a text, which is invalid. */
+export const UnsafeMetadata = z.preprocess(
+  (text) => {
     try {
-      return JSON.parse(text);
+      return JSON.parse(String(text));
     } catch {
-      context.addIssue('is not JSON');
-      return z.NEVER;
+      return text;
     }
-  })
-  .pipe(z.record(z.string(), z.unknown()));
+  },
+  z.record(z.string(), z.unknown()),
+);
 
 // Without effect: `captcha_token` and the like. The instance has no protection from bots.
 const Fields = z.object({

@@ -11,17 +11,10 @@ import { fillClaims, requireTokenTemplate } from './token-templates';
 const SESSION_TOKEN_CATEGORY = 'cl_B7d4PD111AAA';
 const TEMPLATE_TOKEN_CATEGORY = 'cl_B7d4PD222AAA';
 
-/** The issuer and the lifetime of a new token. */
-interface Issue {
-  readonly issuer: string;
-  readonly now: number;
-  readonly seconds: number;
-}
-
 /** Returns the claims that most tokens share. */
-export function issueClaims({ issuer, now, seconds }: Issue) {
+export function issueClaims(iss: string, now: number, seconds: number) {
   const iat = Math.floor(now / 1000);
-  return { exp: iat + seconds, iat, iss: issuer, jti: randomBytes(10).toString('hex'), nbf: iat - 10 };
+  return { exp: iat + seconds, iat, iss, jti: randomBytes(10).toString('hex'), nbf: iat - 10 };
 }
 
 /** Returns the minutes since the user was verified, and -1 because users of the emulator have no second factor. */
@@ -54,7 +47,7 @@ export function issueToken(instance: Instance, session: Session, request: Reques
     request.template === undefined ? undefined : requireTokenTemplate(instance, request.template);
   const now = instance.clock.now();
   const seconds = request.seconds ?? template?.lifetime ?? settings.sessionTokenSeconds;
-  const issued = issueClaims({ issuer: instance.publishableKey.issuer, now, seconds });
+  const issued = issueClaims(instance.publishableKey.issuer, now, seconds);
   const custom = fillClaims(instance, template?.claims ?? settings.sessionClaims, session, membership);
   const sub = session.userId;
   if (template === undefined) {
@@ -99,7 +92,7 @@ export function issueOAuthToken(
 ): string {
   const { clock, oauth, signingKey } = instance;
   const claims = {
-    ...issueClaims({ issuer, now: clock.now(), seconds: oauth.accessTokenSeconds }),
+    ...issueClaims(issuer, clock.now(), oauth.accessTokenSeconds),
     aud: audience,
     client_id: clientId,
     jti: `oat_${randomBytes(16).toString('hex')}`,
