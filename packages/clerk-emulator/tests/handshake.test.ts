@@ -2,6 +2,7 @@ import { decodeJwt } from '@clerk/backend/jwt';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Emulator } from '../src/emulator';
+import { Client } from '../src/instance/data';
 import { clerkFor, startForTest } from './helpers/emulator';
 import { errorOf } from './helpers/requests';
 
@@ -15,16 +16,8 @@ const PRODUCTION = { publishableKey: `pk_live_${Buffer.from('clerk.local.example
 function signedInBrowser(provider: Emulator) {
   const now = Date.now();
   const { id } = provider.createUser({ email: 'page@example.com' });
-  const client = provider.store.clients.put({
-    id: 'client_page',
-    token: 'dvb_page',
-    signInId: null,
-    signUpId: null,
-    lastStrategy: null,
-    userAgent: '',
-    createdAt: now,
-    updatedAt: now,
-  });
+  const row = { id: 'client_page', token: 'dvb_page', createdAt: now, updatedAt: now };
+  const client = provider.store.clients.put(Client.parse(row));
   const session = provider.createSession(id);
   provider.store.sessions.put({ ...session, clientId: client.id });
   return async (query: Record<string, string> = { format: 'nonce' }) => {

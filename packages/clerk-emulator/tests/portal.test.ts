@@ -2,7 +2,7 @@ import { verifyToken } from '@clerk/backend';
 import type { Page } from 'playwright';
 import { expect, test } from 'vitest';
 import { startApplication } from './fixtures/application.mjs';
-import { PASSWORD, startBrowser, submit, typeMailedCode } from './helpers/browser';
+import { PASSWORD, signIn, startBrowser, submit, typeMailedCode } from './helpers/browser';
 import { startProvider } from './helpers/emulator';
 import { tokenFor } from './helpers/requests';
 import { stopAfterAll } from './helpers/stop';
@@ -16,12 +16,9 @@ const shows = (page: Page, id: string, value: string) =>
 const says = (page: Page, message: RegExp) => page.getByText(message).first().waitFor();
 
 /** Signs a user in on the portal and returns to the application. */
-async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
+async function signInAndReturn(page: Page, email: string): Promise<void> {
   await page.goto('/protected');
-  await page.fill('input[name=identifier]', email);
-  await submit(page);
-  await page.fill('input[name=password]', password);
-  await submit(page);
+  await signIn(page, email);
   await page.waitForURL('/protected');
 }
 
@@ -60,10 +57,7 @@ test('The sign-in page rejects wrong credentials, and resets a forgotten passwor
   await page.fill('input[name=identifier]', 'nobody@example.com');
   await submit(page);
   await says(page, /Couldn't find your account/);
-  await page.fill('input[name=identifier]', 'forgot@example.com');
-  await submit(page);
-  await page.fill('input[name=password]', 'wrong horse battery');
-  await submit(page);
+  await signIn(page, 'forgot@example.com', 'wrong horse battery');
   await says(page, /Password is incorrect/);
   await page.getByText('Forgot password?').click();
   await page.getByRole('button', { name: 'Reset your password' }).click();
@@ -80,7 +74,7 @@ test('The sign-in page rejects wrong credentials, and resets a forgotten passwor
 test('The profile page changes the name and the password and deletes the account', async () => {
   const user = emulator.createUser({ email: 'profile@example.com', password: PASSWORD });
   const page = await newPage(application.url);
-  await signIn(page, 'profile@example.com');
+  await signInAndReturn(page, 'profile@example.com');
   await page.goto(`${emulator.url}/user`);
   await page.getByText('Update profile').click();
   await page.fill('input[name=firstName]', 'Grace');
@@ -103,7 +97,7 @@ test('The profile page changes the name and the password and deletes the account
 test('A user creates an organization on the portal, and the server of the application reads it from the session', async () => {
   const { id } = emulator.createUser({ email: 'boss@example.com', password: PASSWORD });
   const page = await newPage(application.url);
-  await signIn(page, 'boss@example.com');
+  await signInAndReturn(page, 'boss@example.com');
   await page.goto(`${emulator.url}/create-organization`);
   await page.fill('input[name=name]', 'Acme Inc');
   await submit(page);
@@ -119,7 +113,7 @@ test('A user creates an organization on the portal, and the server of the applic
 test('A handshake replaces an expired token, and a browser whose session was revoked is signed out', async () => {
   const { id } = emulator.createUser({ email: 'late@example.com', password: PASSWORD });
   const page = await newPage(application.url);
-  await signIn(page, 'late@example.com');
+  await signInAndReturn(page, 'late@example.com');
   const cookies = await page.context().cookies();
   const token = cookies.find(({ name }) => name === '__session')?.value ?? '';
   const { sid } = await verifyToken(token, { jwtKey: emulator.publicKeyPem });
@@ -142,10 +136,7 @@ test('The portal does not lead to a page of another machine', async () => {
   emulator.createUser({ email: 'bait@example.com', password: PASSWORD });
   const page = await newPage(emulator.url);
   await page.goto('/sign-in?redirect_url=https%3A%2F%2Fevil.example%2F');
-  await page.fill('input[name=identifier]', 'bait@example.com');
-  await submit(page);
-  await page.fill('input[name=password]', PASSWORD);
-  await submit(page);
+  await signIn(page, 'bait@example.com');
   await page.getByText('Profile details').first().waitFor();
   expect(page.url()).toBe(`${emulator.url}/user`);
 });

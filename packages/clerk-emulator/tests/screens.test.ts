@@ -1,7 +1,7 @@
 import type { Page } from 'playwright';
 import { expect, onTestFinished, test } from 'vitest';
 import type { EmulatorOptions } from '../src/emulator';
-import { PASSWORD, startBrowser, submit, typeMailedCode } from './helpers/browser';
+import { PASSWORD, signIn, startBrowser, submit, typeMailedCode } from './helpers/browser';
 import { startForTest } from './helpers/emulator';
 
 const newPage = await startBrowser();
@@ -23,13 +23,6 @@ async function open(options: Partial<EmulatorOptions>, path: string, expected: r
   const create = (email: string) => emulator.createUser({ email, password: PASSWORD, firstName: 'Ada' });
   await page.goto(path);
   return { emulator, page, create };
-}
-
-async function signIn(page: Page, identifier: string): Promise<void> {
-  await page.fill('input[name=identifier]', identifier);
-  await submit(page);
-  await page.fill('input[name=password]', PASSWORD);
-  await submit(page);
 }
 
 async function signOut(page: Page): Promise<void> {

@@ -45,6 +45,14 @@ export async function startBrowser() {
 /** Presses Enter instead of clicking, because the form moves when a field loses the focus. */
 export const submit = (page: Page) => page.locator('.cl-formButtonPrimary').press('Enter');
 
+/** Signs in through the form of the portal. */
+export async function signIn(page: Page, identifier: string, password = PASSWORD): Promise<void> {
+  await page.fill('input[name=identifier]', identifier);
+  await submit(page);
+  await page.fill('input[name=password]', password);
+  await submit(page);
+}
+
 /** Types the code of the last mail to an address into the form. */
 export async function typeMailedCode(page: Page, { store }: Emulator, email: string): Promise<void> {
   const field = page.locator('input[autocomplete="one-time-code"]').first();
