@@ -56,10 +56,6 @@ export function frontendApi(instance: Instance): Hono {
     ...signInRoutes(instance),
     ...signUpRoutes(instance),
     ...reverificationRoutes(instance),
-    'POST /v1/waitlist': ({ body }) => {
-      const { id } = joinWaitlist(instance, parse(Join, body).email_address);
-      return { object: 'waitlist_entry', id };
-    },
     ...signedIn({
       ...meRoutes(instance),
       ...identificationRoutes(instance, 'email_address'),
@@ -73,6 +69,10 @@ export function frontendApi(instance: Instance): Hono {
     'PATCH /v1/environment': ({ url }) => environment(instance, url),
     'GET /.well-known/jwks.json': () => ({ keys: [instance.signingKey.jwk] }),
     'POST /v1/dev_browser': ({ browser }) => ({ id: browser.establish().token }),
+    'POST /v1/waitlist': ({ body }) => {
+      const { id } = joinWaitlist(instance, parse(Join, body).email_address);
+      return { object: 'waitlist_entry', id };
+    },
     'POST /v1/client/sessions/:id/tokens': (request) => newToken(instance, request),
     'POST /v1/client/sessions/:id/tokens/:otherId': (request) => newToken(instance, request),
     'GET /v1/me/oauth/consent/:id': (request) => consentInfo(instance, request),

@@ -98,11 +98,12 @@ export function externalAccountResource(user: User, account: ExternalAccount): R
   return {
     ...identifierResource(user, account.id, 'external_account', strategy),
     ...(account.verification && { verification: verificationResource(account.verification) }),
-    ...clerkFields(account, 'firstName', 'lastName'),
     provider: strategy,
     identification_id: account.id,
     provider_user_id: account.email,
     email_address: account.email,
+    first_name: account.firstName ?? '',
+    last_name: account.lastName ?? '',
     approved_scopes: 'email profile',
     image_url: '',
     username: null,
