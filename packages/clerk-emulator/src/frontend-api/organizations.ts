@@ -122,8 +122,7 @@ function readingRoutes(instance: Instance): MemberRoutes {
       return pageOf(url, selected, (each) => publicMembershipResource(instance, each));
     },
     'GET /v1/organizations/:id/invitations': ({ organization, url }) => {
-      const all = instance.store.organizationInvitations.all();
-      const own = all.filter(({ organizationId }) => organizationId === organization.id);
+      const own = instance.store.organizationInvitations.where('organizationId', organization.id);
       return pageOf(url, withStatus(instance, own, url), publicInvitationResource);
     },
     'DELETE /v1/me/organization_memberships/:id': ({ membership }) => {

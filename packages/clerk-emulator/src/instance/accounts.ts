@@ -62,7 +62,7 @@ export function deleteUser(instance: Instance, user: User) {
   const { users, oauthGrants } = instance.store;
   endSessionsOf(instance, user);
   for (const membership of membershipsOf(instance, user)) removeMember(instance, membership);
-  for (const { id, userId } of oauthGrants.all()) if (userId === user.id) oauthGrants.delete(id);
+  for (const { id } of oauthGrants.where('userId', user.id)) oauthGrants.delete(id);
   users.delete(user.id);
   const resource = deletedUserResource(user);
   instance.webhooks.send('user.deleted', resource);
@@ -108,7 +108,7 @@ export function createSession(
 /** Returns the organization that is active after a sign-in (see the setting `activeOrganization`). */
 export function organizationAtSignIn(instance: Instance, user: User): string | null {
   if (instance.settings.activeOrganization === 'none') return null;
-  const sessions = instance.store.sessions.all().filter(({ userId }) => userId === user.id);
+  const sessions = instance.store.sessions.where('userId', user.id);
   const last = sessions.at(-1) ?? membershipsOf(instance, user).at(-1);
   return last?.organizationId ?? null;
 }
@@ -167,9 +167,8 @@ export function activeSessions(instance: Instance, id: string): Session[] {
 
 /** Ends the active sessions of a user, except `kept`. */
 export function endSessionsOf(instance: Instance, user: User, kept?: Session): void {
-  for (const session of instance.store.sessions.all()) {
-    if (session.userId === user.id && session.id !== kept?.id) endSession(instance, session, 'revoked');
-  }
+  for (const session of instance.store.sessions.where('userId', user.id))
+    if (session.id !== kept?.id) endSession(instance, session, 'revoked');
 }
 
 /** Returns a user. Throws for an unknown id: a 404, or a 422 if the operation has no 404 for the parameter with the id. */

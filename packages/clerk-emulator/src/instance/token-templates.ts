@@ -53,7 +53,7 @@ export function fillClaims(
 
 function userFacts(instance: Instance, user: User) {
   const { emails, phones, wallets, firstName, lastName } = user;
-  const memberships = instance.store.memberships.all().filter(({ userId }) => userId === user.id);
+  const memberships = instance.store.memberships.where('userId', user.id);
   return {
     ...publicUserResource(user),
     full_name: [firstName, lastName].filter(Boolean).join(' ') || null,
