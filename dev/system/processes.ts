@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { errorCode } from '#lib/base/errors';
 
 /** Returns true if the process runs. For a negative id (a process group), returns true if any process of the group runs. */
@@ -65,39 +64,32 @@ export async function endProcess(
   throw new Error(`Process ${pid} is still running after SIGKILL.`);
 }
 
+/** Waits for a line of standard input. If the input ends before, sends a signal to a process or group, and SIGKILL 8 s later. */
+const WATCHDOG = `read -r line && exit
+kill -s "$1" -- "$2"
+for _ in 1 2 3 4 5 6 7 8; do sleep 1; kill -s 0 -- "$2" || exit; done
+kill -s KILL -- "$2"`;
+
 /**
  * Terminates another process, or a process group if the id is negative, when this process ends for any reason. Sends `signal`
  * first and SIGKILL 8 s later. The returned function cancels the termination. Call it when the other process has ended, because
  * the system may reuse its id.
  *
- * A separate watchdog process sends the signals. It reads from a pipe that the system closes when this process ends. Libraries
- * for child processes, such as execa, use a handler of the `exit` event, which does not run after a `kill -9`.
+ * A watchdog process sends the signals. It reads from a pipe that the system closes when this process ends. Libraries for child
+ * processes, such as execa, use a handler of the `exit` event, which does not run after a `kill -9`.
  */
 export function killOnExit(pid: number, signal: NodeJS.Signals): () => void {
-  watchdog ??= startWatchdog();
-  const { stdin } = watchdog;
-  stdin.write(`+ ${pid} ${signal}\n`);
-  return () => {
-    stdin.write(`- ${pid}\n`);
-  };
-}
-
-let watchdog: ReturnType<typeof startWatchdog> | undefined;
-
-function startWatchdog() {
-  const program = fileURLToPath(new URL('./watchdog.mjs', import.meta.url));
-  const child = spawn(process.execPath, [program], {
+  const watchdog = spawn('sh', ['-c', WATCHDOG, 'watchdog', signal.replace('SIG', ''), String(pid)], {
+    cwd: '/',
     detached: true, // survives signals to this process group, such as Ctrl-C
     stdio: ['pipe', 'ignore', 'ignore'],
   });
-  const clearWatchdog = () => {
-    watchdog = undefined;
-  };
+  const { stdin } = watchdog;
+  stdin.on('error', () => {}); // the watchdog has ended
   // `unref` lets this process end while the watchdog still runs.
-  child.on('error', clearWatchdog).on('exit', clearWatchdog).unref();
-  child.stdin.on('error', clearWatchdog);
-  if ('unref' in child.stdin && typeof child.stdin.unref === 'function') child.stdin.unref();
-  return child;
+  watchdog.on('error', () => {}).unref();
+  if ('unref' in stdin && typeof stdin.unref === 'function') stdin.unref();
+  return () => stdin.end('\n');
 }
 
 function sendSignal(pid: number, signal: NodeJS.Signals): void {
