@@ -8,7 +8,6 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  symlinkSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import os from 'node:os';
@@ -20,8 +19,6 @@ export interface ServiceUser {
   readonly uid?: number;
   readonly gid?: number;
 }
-
-const SymlinkList = z.array(z.object({ source: z.string(), target: z.string() }));
 
 /** Returns a function that maps the name of a PostgreSQL program to a path that `user` can run. */
 export function findPostgresBinaries(user: ServiceUser): (name: 'initdb' | 'postgres') => string {
@@ -36,29 +33,16 @@ export function findPostgresBinaries(user: ServiceUser): (name: 'initdb' | 'post
         'Set DATABASE_URL to your own PostgreSQL server, or run: npm ci --include=dev --include=optional',
     );
   }
-  createSymlinks(native);
-  const options = { ...user, cwd: '/', timeout: 10_000 };
-  const isRunnable = spawnSync(programIn(native, 'postgres'), ['--version'], options).status === 0;
-  const folder = isRunnable || user.uid === undefined ? native : copyForService(native);
+  // The install script of the package, which npm does not run. It creates the missing symlinks between the libraries.
+  spawnSync(process.execPath, ['scripts/hydrate-symlinks.js'], { cwd: path.dirname(native) });
+  const isRunnable = () =>
+    spawnSync(programIn(native, 'postgres'), ['--version'], { ...user, cwd: '/' }).status === 0;
+  const folder = user.uid === undefined || isRunnable() ? native : copyForService(native);
   return (name) => programIn(folder, name);
 }
 
 const programIn = (native: string, name: string) =>
   path.join(native, 'bin', process.platform === 'win32' ? `${name}.exe` : name);
-
-/** Creates the symlinks of the package, which its install script creates only if npm runs such scripts. */
-function createSymlinks(native: string): void {
-  const inside = (name: string) => path.join(path.dirname(native), name);
-  const list = path.join(native, 'pg-symlinks.json');
-  if (!existsSync(list)) return;
-  for (const { source, target } of SymlinkList.parse(JSON.parse(readFileSync(list, 'utf8')))) {
-    try {
-      symlinkSync(path.relative(path.dirname(inside(target)), inside(source)), inside(target));
-    } catch (error) {
-      if (!existsSync(inside(target))) throw error;
-    }
-  }
-}
 
 /** Copies the programs to the temporary folder, because the account that runs PostgreSQL may lack access to node_modules. */
 function copyForService(native: string): string {
