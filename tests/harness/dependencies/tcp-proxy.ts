@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
+import { listen } from '../../../dev/system/listen';
 
 /** Behaviour of the proxy. It applies to new and to open connections. */
 type Treatment =
@@ -74,20 +75,13 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
       if (treatment === 'forward') client.destroy();
     });
   });
-  const listen = async (port: number) => {
-    server.listen(port, '127.0.0.1');
-    await once(server, 'listening');
-  };
   const close = async () => {
     const closed = once(server, 'close');
     server.close();
     resetAll();
     await closed;
   };
-  await listen(0);
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('The proxy has no port');
-  const { port } = address;
+  const port = await listen(server);
   const proxy: TcpProxy = {
     port,
     get connections() {
@@ -96,7 +90,7 @@ export async function startTcpProxy(initialTarget: Address): Promise<TcpProxy> {
     async treat(next) {
       treatment = next;
       if (next === 'refuse' && server.listening) await close();
-      if (next !== 'refuse' && !server.listening) await listen(port);
+      if (next !== 'refuse' && !server.listening) await listen(server, port);
       if (next === 'reset' || next === 'hold') resetAll();
       else for (const socket of sockets) next === 'stall' ? socket.cork() : socket.resume().uncork();
     },
