@@ -23,12 +23,7 @@ const Settings = z.object({
     .string()
     .default('.local')
     .transform((folder) => path.resolve(projectFolder, folder)),
-  PORT: z
-    .string()
-    .regex(/^\d+$/, 'not a port number')
-    .transform(Number)
-    .pipe(z.number().min(1).max(65535))
-    .optional(),
+  PORT: z.coerce.number('not a port number').int().min(1).max(65535).optional(),
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'not a postgresql:// URL' }).optional(),
   KV_REST_API_URL: z.url({ protocol: /^https?$/, error: 'not an http:// or https:// URL' }).optional(),
   KV_REST_API_TOKEN: z.string().optional(),
