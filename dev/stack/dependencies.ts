@@ -1,11 +1,10 @@
 import path from 'node:path';
 import { prefetchClerkJs, startEmulator } from 'clerk-emulator';
 import getPort from 'get-port';
-import { messageOf } from '#lib/base/errors';
-import { deployMigrations } from '#lib/storage/migrations';
-import { startKvServer } from '../kv/server';
+import { errorCode, messageOf } from '#lib/base/errors';
+import { deployMigrations, pendingMigrations } from '#lib/storage/migrations';
+import { startKvServer } from '../kv';
 import { startPostgres } from '../postgres/server';
-import { getHost, missingMigrations, requireStore } from './external-services';
 import { localKeys } from './keys';
 import { clerkJsFolder, type Settings } from './settings';
 
@@ -28,15 +27,15 @@ const consolePort = 3900;
 export async function startDatabase(settings: Settings): Promise<Dependency> {
   const { DATABASE_URL } = settings;
   if (DATABASE_URL !== undefined) {
-    const missing = await missingMigrations(DATABASE_URL);
-    return {
-      ...userProvided(`${getHost(DATABASE_URL)} (yours, from DATABASE_URL)`),
-      ...(missing.length === 0
-        ? {}
-        : {
-            warning: `The database at ${getHost(DATABASE_URL)} is not migrated. Missing: ${missing.join(', ')}. Requests fail until you run: npm run db:deploy`,
-          }),
-    };
+    const missing = await pendingMigrations(DATABASE_URL).catch((error: unknown) => {
+      throw unusableError('DATABASE_URL', DATABASE_URL, messageOf(error));
+    });
+    const host = getHost(DATABASE_URL);
+    const line = `${host} (yours, from DATABASE_URL)`;
+    // The role may lack the right to read which migrations are applied.
+    if (!missing?.length) return userProvided(line);
+    const warning = `The database at ${host} is not migrated. Missing: ${missing.join(', ')}. Requests fail until you run: npm run db:deploy`;
+    return { ...userProvided(line), warning };
   }
   const folder = path.join(settings.LOCAL_FOLDER, 'postgres');
   const server = await startPostgres({ folder, durable: true });
@@ -101,3 +100,30 @@ const userProvided = (line: string): Dependency => ({ line, environment: {}, sto
 
 const keysFile = ({ LOCAL_FOLDER }: Settings) => path.join(LOCAL_FOLDER, 'keys.json');
 const readKeys = (settings: Settings) => localKeys(keysFile(settings));
+
+/** Returns the host and port of a URL, without the credentials. */
+const getHost = (url: string): string => new URL(url).host;
+
+/** Rejects if the KV store that the user provides does not respond to a GET command with 200 within 3 s. */
+export async function requireStore(url: string, token = ''): Promise<void> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(['GET', 'identity-link:is-it-there']),
+    signal: AbortSignal.timeout(3_000),
+  }).catch((error: unknown) => {
+    // Reports only the error code, because the message may contain the URL or the token.
+    const cause = error instanceof Error ? error.cause : undefined;
+    throw unusableError('KV_REST_API_URL', url, cause === undefined ? cause : errorCode(cause));
+  });
+  await response.body?.cancel();
+  const { status } = response;
+  if (status !== 200) throw unusableError('KV_REST_API_URL', url, `status ${status}`);
+}
+
+function unusableError(name: string, url: string, reason = 'no response'): Error {
+  return new Error(
+    `The local stack cannot start: cannot use ${getHost(url)} from ${name} (${reason}). ` +
+      `Correct ${name}, or leave it empty to use the embedded service.`,
+  );
+}

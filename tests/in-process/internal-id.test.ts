@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { describeError } from '#lib/base/errors';
 import type { Telemetry } from '#lib/base/telemetry';
 import { KINDS } from '#lib/ids/store';
-import { CommandError } from '../../dev/kv/memory';
+import { CommandError } from '../../dev/kv';
 import { DISK_FULL, importAsProcess, startInProcess } from '../harness/in-process';
 
 const { database, kv } = await startInProcess();

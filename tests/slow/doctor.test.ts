@@ -1,8 +1,7 @@
 import { generateSigningKeyPem } from 'clerk-emulator';
 import { afterAll, afterEach, expect, test, vi } from 'vitest';
 import type { CheckResult } from '#lib/base/check';
-import { CommandError, memoryEngine } from '../../dev/kv/memory';
-import { startKvServer } from '../../dev/kv/server';
+import { CommandError, memoryEngine, startKvServer } from '../../dev/kv';
 import { freePort } from '../../dev/system/listen';
 import { runCommand } from '../harness/commands';
 import {

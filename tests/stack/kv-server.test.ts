@@ -1,6 +1,6 @@
 import { createClient } from '@vercel/kv';
 import { expect, test, vi } from 'vitest';
-import { type KvServer, startKvServer } from '../../dev/kv/server';
+import { type KvServer, startKvServer } from '../../dev/kv';
 import { stopAfterTest } from '../vitest/stop-after-all';
 
 // The KV server of the local stack has the HTTP interface of Vercel KV. It responds like Redis to the commands of the service.

@@ -1,6 +1,5 @@
 import type { Kind } from '#lib/core/ports';
-import { type KvEngine, memoryEngine } from '../../../dev/kv/memory';
-import { startKvServer } from '../../../dev/kv/server';
+import { type KvEngine, memoryEngine, startKvServer } from '../../../dev/kv';
 import { type Address, startTcpProxy, type TcpProxy } from './tcp-proxy';
 
 /** Returns the key under which the service caches the internal id of a user or tenant. */
