@@ -1,9 +1,10 @@
 // The first import, so that the styles of components override the global ones.
 import './globals.css';
 import type { Metadata, Viewport } from 'next';
+import Link from 'next/link';
 import type { ReactNode } from 'react';
-import { SiteFooter } from './_ui/site-footer';
 import { SiteHeader } from './_ui/site-header';
+import ui from './_ui/ui.module.css';
 
 export const metadata: Metadata = {
   title: { default: 'Identity link', template: '%s · Identity link' },
@@ -33,7 +34,14 @@ export default function RootLayout({ children }: { children: ReactNode }) {
         <main id="main" tabIndex={-1}>
           {children}
         </main>
-        <SiteFooter />
+        <footer className={ui['footer']}>
+          <div className={`shell ${ui['foot']}`}>
+            <p>Identity link: one internal id for every user of your identity provider.</p>
+            <Link href="/docs" prefetch={false}>
+              API
+            </Link>
+          </div>
+        </footer>
       </body>
     </html>
   );

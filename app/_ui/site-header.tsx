@@ -2,7 +2,6 @@ import { headers } from 'next/headers';
 import Link from 'next/link';
 import { readVerdict } from '#lib/http/signed-verdict';
 import { mainProvider } from '#lib/main-provider';
-import { Mark } from './mark';
 import styles from './ui.module.css';
 
 /** The links load a document, so that the identity provider can renew an expired session. */
@@ -36,7 +35,18 @@ export async function SiteHeader() {
     <header>
       <div className={`shell ${styles['bar']}`}>
         <Link className={styles['wordmark']} href="/">
-          <Mark />
+          {/* The logo: two linked rings in the current text color. */}
+          <svg
+            aria-hidden="true"
+            width="30"
+            height="18"
+            viewBox="0 0 30 18"
+            fill="none"
+            stroke="currentColor"
+          >
+            <circle cx="9" cy="9" r="7" strokeWidth="2.5" />
+            <circle cx="21" cy="9" r="7" strokeWidth="2.5" />
+          </svg>
           <span>Identity link</span>
         </Link>
         <nav aria-label="Main" className={`${styles['menu']} ${styles['main']}`}>

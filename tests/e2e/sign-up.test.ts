@@ -10,7 +10,7 @@ test('The first page of a new user registers the user, and the webhook that arri
   const email = 'newcomer@example.com';
   await signUp(page, email, async () => {
     const banner = page.getByRole('complementary', { name: 'Local stack' });
-    await banner.getByText('Your code is on the console.').waitFor();
+    await banner.getByText('Codes appear on the console.').waitFor();
     const link = banner.getByRole('link', { name: 'Open the console' });
     expect(await link.getAttribute('href')).toBe(CONSOLE_URL);
     return mailedCode(email, idp);
