@@ -5,13 +5,14 @@ import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { startDependencies, type TestDependencies } from '../tests/harness/service';
 import startDatabase from '../tests/vitest/start-database';
-import { CONNECTIONS, cpuPerRequest } from './load';
 import { type BenchRequest, cacheHit, hello, SCENARIOS, usersFrom } from './requests';
 import {
   type Application,
   baseline,
   build,
+  CONNECTIONS,
   copyPackages,
+  cpuPerRequest,
   residentMegabytes,
   type Server,
   start,
@@ -97,13 +98,6 @@ async function compareRequests(reference: Server, measured: readonly Measured[])
 }
 
 const stops: (() => Promise<void>)[] = [];
-let stopped: Promise<void> | undefined;
-const stopAll = () => {
-  stopped ??= (async () => {
-    for (const stop of stops.reverse()) await stop();
-  })();
-  return stopped;
-};
 
 /** Measures all applications and returns the text for README.md. */
 async function measure(): Promise<string> {
@@ -167,7 +161,6 @@ ${rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n')}
 `;
 }
 
-process.once('SIGINT', () => void stopAll().finally(() => process.exit(130)));
 try {
   const text = await measure();
   console.log(`\n${text}`);
@@ -179,5 +172,5 @@ try {
     );
   }
 } finally {
-  await stopAll();
+  for (const stop of stops.reverse()) await stop();
 }

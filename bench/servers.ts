@@ -2,6 +2,7 @@ import { execFile, execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import autocannon from 'autocannon';
 import { freePort } from '../dev/system/listen';
 import { responds, type StartedProcess, startProcess } from '../dev/system/start-process';
 import { withoutServiceVariables } from '../tests/harness/build';
@@ -82,7 +83,7 @@ export async function start(application: Application, request: BenchRequest): Pr
 }
 
 /** Returns the CPU time (user and system) that the current threads of a process have used. */
-export const cpuMilliseconds = ({ pid }: Server): number =>
+const cpuMilliseconds = ({ pid }: Server): number =>
   readdirSync(`/proc/${pid}/task`)
     .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'))
     // The first field is the CPU time in nanoseconds.
@@ -91,3 +92,42 @@ export const cpuMilliseconds = ({ pid }: Server): number =>
 /** Returns the resident memory of a process in MiB. */
 export const residentMegabytes = ({ pid }: Server): number =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+
+export const CONNECTIONS = 32;
+/** Number of requests before the measured ones, because an idle process is slow at first. */
+const UNMEASURED = 200;
+
+/**
+ * Sends the unmeasured requests and then `count` requests. Returns the CPU time of the server per measured request, in
+ * milliseconds. Rejects if a response has an unexpected status.
+ */
+export async function cpuPerRequest(
+  server: Server,
+  makeRequest: () => BenchRequest,
+  count: number,
+): Promise<number> {
+  const requests = Array.from({ length: UNMEASURED + count }, makeRequest);
+  const queue = requests.values();
+  let sent = 0;
+  let before = 0;
+  const { statusCodeStats, errors } = await autocannon({
+    url: server.url,
+    connections: CONNECTIONS,
+    amount: requests.length,
+    sampleInt: 50, // maximum delay, in milliseconds, between the last response and the end of the run
+    requests: [
+      {
+        setupRequest(defaults) {
+          sent += 1;
+          if (sent === UNMEASURED) before = cpuMilliseconds(server);
+          return { ...defaults, ...queue.next().value };
+        },
+      },
+    ],
+  });
+  const after = cpuMilliseconds(server);
+  const statuses = Object.keys(statusCodeStats ?? {}).join();
+  if (errors > 0 || statuses !== String(requests[0]?.status))
+    throw new Error(`${requests[0]?.path}: ${errors} failed requests, and statuses ${statuses}`);
+  return (after - before) / count;
+}
