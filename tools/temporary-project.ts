@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, cpSync, existsSync, linkSync, lstatSync, mkdirSync, readdirSync } from 'node:fs';
+import { cpSync, existsSync, lstatSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { startProcess } from '../dev/system/start-process';
 
@@ -10,21 +10,8 @@ export const CHECK_TYPES = 'npm run postinstall && npx next typegen && npx tsc -
 /** Hard-links the files of a folder into a new one, or copies them. A build follows no symbolic link out of its project. */
 export function linkFiles(from: string, to: string): void {
   mkdirSync(to);
-  for (const entry of readdirSync(from, { withFileTypes: true })) {
-    const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)];
-    if (entry.isDirectory()) linkFiles(source, target);
-    else if (entry.isSymbolicLink()) cpSync(source, target, { verbatimSymlinks: true });
-    else linkOrCopy(source, target);
-  }
-}
-
-function linkOrCopy(source: string, target: string): void {
-  try {
-    linkSync(source, target);
-  } catch {
-    // For example, the temporary folder is on another file system.
-    copyFileSync(source, target);
-  }
+  // A hard link needs the same file system, and some versions of `cp` make none.
+  execFileSync('sh', ['-c', 'cp -al "$0/." "$1" 2>/dev/null || cp -a "$0/." "$1"', from, to]);
 }
 
 /** Copies the files of this checkout that git does not ignore, and links the packages that only a workspace has. */
