@@ -1,5 +1,5 @@
 import { execFileSync, fork } from 'node:child_process';
-import { symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { deployMigrations } from '#lib/storage/migrations';
@@ -90,7 +90,7 @@ function startLoad(name: string, ...versions: readonly Version[]) {
   };
 }
 
-test('Before, during and after the migrations, and after a return, release 1.0.0 registers users without an error, and each user has one internal id', async ({
+test('Before, during and after the migrations, and after a return, release 1.0.0 registers users without an error, and each user has one internal id. Both versions do so while a migration of the team adds a column', async ({
   skip,
 }) => {
   if (release === undefined) return skip();
@@ -100,6 +100,13 @@ test('Before, during and after the migrations, and after a return, release 1.0.0
   expect(await deployMigrations(url)).toHaveLength(1);
   await old.grows();
   const both = startLoad('both', release, current);
+  await both.grows();
+  const migrations = path.join(folder, 'migrations');
+  cpSync('prisma/migrations', migrations, { recursive: true });
+  mkdirSync(path.join(migrations, '29990101000000_add_note'));
+  const statement = 'ALTER TABLE users ADD COLUMN note TEXT';
+  writeFileSync(path.join(migrations, '29990101000000_add_note/migration.sql'), statement);
+  expect(await deployMigrations(url, migrations)).toHaveLength(1);
   await both.grows();
   const users = [...(await both.end()), ...(await old.end())];
   const returned = startLoad('returned', release);
