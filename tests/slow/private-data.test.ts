@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { waitUntil } from '../../dev/system/processes';
@@ -209,5 +210,25 @@ describe('After three rounds of hostile traffic (with all dependencies, without 
     expect(
       Object.entries({ ...SECRETS, userId, MESSAGE_ID }).filter(([, secret]) => exported.includes(secret)),
     ).toEqual([]);
+  });
+
+  test('Each query of the dashboard and of the alerts names metrics, units and attributes that the service exports', () => {
+    const units: Record<string, string> = { s: '.seconds', ms: '.milliseconds' };
+    const exported = receiver
+      .metrics()
+      .flatMap(({ name, unit = '', points }) => [
+        name + (units[unit] ?? ''),
+        ...points.flatMap(({ attributes }) => Object.keys(attributes)),
+      ]);
+    const files = ['dashboard.json', 'alerts.yaml'].map((file) =>
+      readFileSync(`docs/telemetry/${file}`, 'utf8'),
+    );
+    const queried = files
+      .join()
+      .match(/\b(?:http|identity_link)_\w+/g)
+      ?.map((name) => name.replace(/_(?:total|count|bucket)$/, ''));
+    const names = new Set(exported.map((name) => name.replaceAll('.', '_')));
+    expect(queried?.length).toBeGreaterThan(20);
+    expect(queried?.filter((name) => !names.has(name))).toEqual([]);
   });
 });

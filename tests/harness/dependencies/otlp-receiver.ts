@@ -10,19 +10,18 @@ const Attributes = z
 
 /** The value of a histogram point is the number of its measurements. */
 const Point = z
-  .object({
-    attributes: Attributes,
-    asInt: z.coerce.number().optional(),
-    asDouble: z.number().optional(),
-    count: z.coerce.number().optional(),
-  })
-  .transform(({ attributes, asInt, asDouble, count }) => ({ attributes, value: asInt ?? asDouble ?? count }));
-const Points = z.object({ dataPoints: z.array(Point) }).optional();
+  .looseObject({ attributes: Attributes })
+  .transform(({ attributes, asInt, asDouble, count }) => ({
+    attributes,
+    value: Number(asInt ?? asDouble ?? count),
+  }));
+const Points = z.object({ dataPoints: z.array(Point) }).transform(({ dataPoints }) => dataPoints);
 const Metric = z
-  .object({ name: z.string(), sum: Points, gauge: Points, histogram: Points })
-  .transform(({ name, sum, gauge, histogram }) => ({
+  .looseObject({ name: z.string(), unit: z.string().optional() })
+  .transform(({ name, unit, sum, gauge, histogram }) => ({
     name,
-    points: (sum ?? gauge ?? histogram)?.dataPoints ?? [],
+    unit,
+    points: Points.parse(sum ?? gauge ?? histogram),
   }));
 const Span = z.object({
   traceId: z.string(),
