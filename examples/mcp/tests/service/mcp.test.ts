@@ -55,49 +55,45 @@ const application = stopAfterAll(
 );
 const redirectUrl = `${application.url}/callback`;
 
-interface Store {
+/** Storage of a client, which knows only the URL of the MCP server. */
+const stored: {
   client?: StoredOAuthClientInformation;
   tokens?: StoredOAuthTokens;
   verifier?: string;
   discovery?: OAuthDiscoveryState;
   url?: URL;
-}
-
-/** Returns the storage of a client, and a function that connects it. The client knows only the URL of the MCP server. */
-function newClient(stored: Store = {}) {
-  const authProvider: OAuthClientProvider = {
-    redirectUrl,
-    clientMetadata: {
-      client_name: 'Agent',
-      redirect_uris: [redirectUrl],
-      grant_types: ['authorization_code', 'refresh_token'],
-      token_endpoint_auth_method: 'none',
-    },
-    clientInformation: () => stored.client,
-    saveClientInformation: (client) => void Object.assign(stored, { client }),
-    tokens: () => stored.tokens,
-    saveTokens: (tokens) => void Object.assign(stored, { tokens }),
-    redirectToAuthorization: (url) => void Object.assign(stored, { url }),
-    saveCodeVerifier: (verifier) => void Object.assign(stored, { verifier }),
-    codeVerifier: () => stored.verifier ?? '',
-    saveDiscoveryState: (discovery) => void Object.assign(stored, { discovery }),
-    discoveryState: () => stored.discovery,
-  };
-  const transport = () => new StreamableHTTPClientTransport(new URL(resource), { authProvider });
-  return { stored, transport };
-}
+} = {};
+const authProvider: OAuthClientProvider = {
+  redirectUrl,
+  clientMetadata: {
+    client_name: 'Agent',
+    redirect_uris: [redirectUrl],
+    grant_types: ['authorization_code', 'refresh_token'],
+    token_endpoint_auth_method: 'none',
+  },
+  clientInformation: () => stored.client,
+  saveClientInformation: (client) => void Object.assign(stored, { client }),
+  tokens: () => stored.tokens,
+  saveTokens: (tokens) => void Object.assign(stored, { tokens }),
+  redirectToAuthorization: (url) => void Object.assign(stored, { url }),
+  saveCodeVerifier: (verifier) => void Object.assign(stored, { verifier }),
+  codeVerifier: () => stored.verifier ?? '',
+  saveDiscoveryState: (discovery) => void Object.assign(stored, { discovery }),
+  discoveryState: () => stored.discovery,
+};
+const transport = () => new StreamableHTTPClientTransport(new URL(resource), { authProvider });
 
 /** Connects and calls the tool. Returns the text of its result. */
-async function whoami(transport: StreamableHTTPClientTransport): Promise<unknown> {
+async function whoami(connection: StreamableHTTPClientTransport): Promise<unknown> {
   const client = new Client({ name: 'test', version: '1.0.0' });
-  await client.connect(transport);
+  await client.connect(connection);
   const { content } = await client.callTool({ name: 'whoami' });
   await client.close();
   return Object(content)[0].text;
 }
 
-/** Opens the address of the authorization server, signs in, and answers the consent page. Returns what the client gets. */
-async function answer(url: URL | undefined, button: 'Allow' | 'Deny'): Promise<URLSearchParams> {
+/** Opens the address of the authorization server, signs in, and allows the client. Returns what the client gets. */
+async function consent(url: URL | undefined): Promise<URLSearchParams> {
   const page = await browser.newPage();
   await page.goto(url?.href ?? '');
   for (const [name, value] of [
@@ -107,46 +103,20 @@ async function answer(url: URL | undefined, button: 'Allow' | 'Deny'): Promise<U
     await page.fill(`input[name=${name}]`, value);
     await page.locator('.cl-formButtonPrimary').press('Enter');
   }
-  await page.getByRole('button', { name: button }).click();
+  await page.getByRole('button', { name: 'Allow' }).click();
   await page.waitForURL(`${redirectUrl}?**`);
   const { searchParams } = new URL(page.url());
   await page.close();
   return searchParams;
 }
 
-/** Connects a client until it needs the user, who allows it. */
-async function authorized() {
-  const { stored, transport } = newClient();
+test('A client that knows one URL registers itself, gets the consent of the user, and calls a tool with the internal id', async () => {
   const first = transport();
   await expect(whoami(first)).rejects.toThrow(UnauthorizedError);
-  await first.finishAuth(await answer(stored.url, 'Allow'));
-  return { stored, transport };
-}
-
-test('A client that knows one URL registers itself, gets the consent of the user, and calls a tool with the internal id', async () => {
-  const { stored, transport } = await authorized();
+  await first.finishAuth(await consent(stored.url));
   const id = await whoami(transport());
   expect(id).toBe(await internalId());
   expect(stored.tokens?.scope).toBe('profile offline_access');
-});
-
-test('A client refreshes an expired token without the user', async () => {
-  idp.oauth.accessTokenSeconds = -60;
-  const { stored, transport } = await authorized();
-  idp.oauth.accessTokenSeconds = 60;
-  const { access_token: expired } = stored.tokens ?? {};
-  expect(await whoami(transport())).toBe(await internalId());
-  expect(stored.tokens?.access_token).not.toBe(expired);
-});
-
-test('A client that the user denies, and one that has not registered, get no code', async () => {
-  const { stored, transport } = newClient();
-  await expect(whoami(transport())).rejects.toThrow(UnauthorizedError);
-  const denied = await answer(stored.url, 'Deny');
-  expect([denied.get('error'), denied.get('code')]).toEqual(['access_denied', null]);
-  const unknown = newClient({ client: { client_id: 'unknown' } });
-  await expect(whoami(unknown.transport())).rejects.toThrow(UnauthorizedError);
-  expect((await fetch(unknown.stored.url ?? '')).status).toBe(400);
 });
 
 test('A request with the host name of an attacker, as after DNS rebinding, gets a 403', async () => {
