@@ -1,7 +1,7 @@
 import type { Page } from 'playwright';
 import { axeViolations, signInNewUser } from '../harness/browser/browser';
 import { expect, test } from '../harness/browser/test';
-import { memberToken } from '../harness/projects';
+import { tokenFor } from '../harness/requests';
 
 // The service uses the superuser, as on the local stack. No policy applies to it, only the conditions of the statements.
 
@@ -74,7 +74,7 @@ test.describe('Without JavaScript', () => {
     context,
   }) => {
     const cookies = {
-      __session: memberToken(service, 'user_ada', 'org_acme'),
+      __session: tokenFor(service.idp, 'user_ada', { o: { id: 'org_acme', rol: 'member' } }),
       __client_uat: '1',
       __clerk_db_jwt: 'x',
     };
