@@ -17,7 +17,7 @@ export interface Host {
   readonly wrong: ReadonlyArray<readonly [right: string, wrong: string]>;
   /** The id at Clerk of a row from before the sign-up. */
   readonly unlinked: string | null;
-  /** Code that goes past the link in the lines 2, 3 and 5, and not in the others. */
+  /** Code that goes past the link in the second line. */
   readonly unlinkedCode: string;
 }
 
@@ -116,29 +116,11 @@ const WRONG = [
   ["claim: 'email'", "claim: 'id'"],
 ] as const;
 
-const PRISMA_CODE = `const url = 'https://example.com'; // an insert after a URL on the same line
-const home = 'https://example.com'; export const made = (clerkId: string) => prisma.user.create({ data: { email: home, clerkId } });
-export const link = (clerkId: string) => prisma.user.update({ where: { email: url }, data: { clerkId } });
-export const text = 'prisma.user.create({ data: { clerkId } })';
-export const read = (clerkId: string) => prisma.user.findUnique({ where: { clerkId } });
-export const invite = (email: string) => prisma.user.create({ data: { email } });
-// identity-link: The import runs once.
-export const imported = (clerkId: string) => prisma.user.create({ data: { email: '', clerkId } });
-export const own = guard(async (_request, { identityProviderUserId: clerkId }) => Response.json(await prisma.user.findUnique({ where: { clerkId } })));
-import { guard } from './identity';
+const unlinkedPrisma = (module: string) => `import { prisma } from '${module}';
+export const made = (clerkId: string) => prisma.user.create({ data: { email: '', clerkId } });
 `;
-const DRIZZLE_CODE = `const url = 'https://example.com'; // an insert after a URL on the same line
-const home = 'https://example.com'; export const made = (clerkId: string) => db.insert(users).values({ email: home, clerkId });
-export const link = (clerkId: string) => db.update(users).set({ clerkId }).where(eq(users.email, url));
-export const text = 'db.insert(users).values({ clerkId })';
-export const read = (clerkId: string) => db.select().from(users).where(eq(users.clerkId, clerkId));
-export const invite = (email: string) => db.insert(users).values({ email });
-// identity-link: The import runs once.
-export const imported = (clerkId: string) => db.insert(users).values({ email: '', clerkId });
-export const own = guard(async (_request, { identityProviderUserId: id }) => Response.json(await db.select().from(users).where(eq(users.clerkId, id))));
-import { eq } from 'drizzle-orm';
-import { db, users } from './db';
-import { guard } from './identity';
+const UNLINKED_DRIZZLE = `import { db, users } from './db';
+export const made = (clerkId: string) => db.insert(users).values({ email: '', clerkId });
 `;
 
 const PRISMA_6 = '6.19.3';
@@ -152,7 +134,7 @@ const OF_ALL = {
   tables: 'lib/identity.ts',
   wrong: [...WRONG, ["'organization'", "'organisation'"]],
   unlinked: null,
-  unlinkedCode: `${PRISMA_CODE}import { prisma } from './prisma';`,
+  unlinkedCode: unlinkedPrisma('./prisma'),
 } as const;
 
 export const HOSTS: readonly Host[] = [
@@ -226,7 +208,7 @@ import { db, organizations, trials, users } from './db';`,
       ),
     },
     wrong: WRONG,
-    unlinkedCode: DRIZZLE_CODE,
+    unlinkedCode: UNLINKED_DRIZZLE,
   },
   {
     ...OF_ALL,
@@ -244,6 +226,6 @@ export const identity = identityLink(${PRISMA_TABLES});
       'apps/web/lib/identity.ts': nextLink(`import { identity } from '@repo/database/identity';`, 'identity'),
     },
     tables: 'packages/database/identity.ts',
-    unlinkedCode: `${PRISMA_CODE}import { prisma } from '@repo/database';`,
+    unlinkedCode: unlinkedPrisma('@repo/database'),
   },
 ];

@@ -212,7 +212,7 @@ describe.each(HOSTS)('The package in a host with $name', (definition) => {
     await host.database.query('ALTER TABLE "User" ADD UNIQUE ("clerkId")');
     rmSync(path.join(host.folder, file));
     expect(past).toMatch(/^FAILURE +a registration of users: .*unique/m);
-    expect(Array.from(past.matchAll(/past\.ts:(\d+)/g), ([, line]) => line)).toEqual(['2', '3', '5']);
+    expect(past.match(/past\.ts:\d+/g)).toEqual(['past.ts:2']);
   });
 
   test.runIf(definition.name === 'Drizzle')('A worker registers a user without Next.js', async () => {
