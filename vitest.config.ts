@@ -35,7 +35,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           ...common,
-          include: ['tests/{unit,model}/*.test.ts', 'packages/clerk-identity-link/tests/*.test.ts'],
+          include: ['tests/{unit,model}/*.test.ts'],
           setupFiles: [...common.setupFiles, 'tests/vitest/fresh-modules.ts'],
         },
       },
@@ -67,7 +67,8 @@ export default defineConfig({
           ...WAITING,
           ...SLOW,
           setupFiles: [...common.setupFiles, 'tests/vitest/validate-responses.ts'],
-          include: ['tests/{slow,stack}/*.test.ts'],
+          // The tests of the package's commands run a type checker for as long as all unit tests.
+          include: ['tests/{slow,stack}/*.test.ts', 'packages/clerk-identity-link/tests/*.test.ts'],
           globalSetup: BUILD,
         },
       },

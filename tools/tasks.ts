@@ -84,7 +84,11 @@ async function runRow(row: readonly Step[]): Promise<readonly string[]> {
 }
 
 const startedAt = performance.now();
+// The steps of `npm test` share one PostgreSQL server, whose address they get by the environment.
+const stopDatabase =
+  task === 'test' ? await (await import('../tests/vitest/start-database')).default() : undefined;
 const failed = (await Promise.all(steps.map(runRow))).flat();
+await stopDatabase?.();
 const seconds = Math.round((performance.now() - startedAt) / 1000);
 process.stdout.write(
   failed.length ? `\nFailed: ${failed.join(', ')}\n` : `\n${task} passed in ${seconds} s\n`,
