@@ -45,14 +45,6 @@ export function memoryEngine(): KvEngine {
   };
 }
 
-/** A running key-value (KV) server. */
-export interface KvServer {
-  readonly url: string;
-  readonly token: string;
-  /** Resolves when the server has stopped listening. */
-  stop(): Promise<void>;
-}
-
 export interface KvServerOptions {
   readonly token: string;
   /** Default: a new store in memory. */
@@ -66,13 +58,15 @@ const Commands = z.union([z.array(Command).min(1), Command.transform((command) =
 
 type Reply = { readonly result: unknown } | { readonly error: string };
 
+export type KvServer = Awaited<ReturnType<typeof startKvServer>>;
+
 /**
  * Serves the two requests of the Upstash Redis REST API that the KV client sends, on 127.0.0.1: one command (`/`) and several
  * commands (`/pipeline`). Every request needs the token.
  *
  * Sources: https://upstash.com/docs/redis/features/restapi and the client @upstash/redis 1.39.
  */
-export async function startKvServer({ token, engine = memoryEngine() }: KvServerOptions): Promise<KvServer> {
+export async function startKvServer({ token, engine = memoryEngine() }: KvServerOptions) {
   const server = createServer(async (request, response) => {
     const { status, body } = await handle(request, token, engine).catch(() => ({
       status: 503,

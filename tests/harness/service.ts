@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import type { Emulator } from 'clerk-emulator';
 import { freePort } from '../../dev/system/listen';
-import { responds, type StartedProcess, startProcess } from '../../dev/system/start-process';
+import { responds, startProcess } from '../../dev/system/start-process';
 import { BUILD_FOLDER, withoutServiceVariables } from './build';
 import {
   createTestDatabase,
@@ -11,7 +11,7 @@ import {
   type DatabaseServer,
   type TestDatabase,
 } from './dependencies/database';
-import { startTestKv, type TestKv } from './dependencies/kv';
+import { startTestKv } from './dependencies/kv';
 import { startProvider } from './identity-provider';
 import { PUBLISHABLE_KEY, SECRET_KEY, SIGNING_SECRET } from './keys';
 
@@ -38,25 +38,6 @@ export const providerVariables = (
   CLERK_FAPI_URL: url,
 });
 
-/** One process of the service. */
-export interface ServiceProcess extends Pick<StartedProcess, 'pid' | 'output' | 'exited'> {
-  readonly url: string;
-  /** File that contains the standard output and standard error. */
-  readonly outputFile: string;
-  /** Stops the process. Rejects if it printed a secret, a session token or an email address. */
-  stop(): Promise<void>;
-}
-
-/** The dependencies of the service. The identity provider is an emulator, and the cache is a local KV server. */
-export interface TestDependencies {
-  readonly database: TestDatabase;
-  readonly idp: Emulator;
-  readonly kv: TestKv;
-  /** Environment variables of each process of the service. */
-  readonly environment: Readonly<Record<string, string>>;
-  stop(): Promise<void>;
-}
-
 /** What a test needs to send requests to a running service and to check the effects. */
 export interface ServiceAccess {
   /** Address of the first process. */
@@ -70,13 +51,6 @@ export interface ServiceAccess {
   output(): string;
   /** Returns the lines of the output that contain a text. */
   linesWith(text: string): string[];
-}
-
-/** The running service and its dependencies. Each call of `startTestService` starts new ones. */
-export interface TestService extends ServiceAccess, TestDependencies {
-  readonly processes: readonly ServiceProcess[];
-  readonly database: TestDatabase;
-  readonly idp: Emulator;
 }
 
 /** Patterns of a JWT and of an email address. */
@@ -95,12 +69,14 @@ function findPrivateLines(output: string, environment: Readonly<Record<string, s
   return output.split('\n').filter(isPrivate);
 }
 
-/** Starts the service. Resolves once the service responds. Rejects if it exits or does not respond. */
+export type ServiceProcess = Awaited<ReturnType<typeof startServiceProcess>>;
+
+/** Starts a process of the service. Resolves once the service responds. Rejects if it exits or does not respond. */
 export async function startServiceProcess(
   environment: Readonly<Record<string, string>>,
   fixedPort?: number,
   program: readonly string[] = [`${BUILD_FOLDER}/server.mjs`],
-): Promise<ServiceProcess> {
+) {
   const port = fixedPort ?? (await freePort());
   const outputFile = path.join(mkdtempSync(path.join(os.tmpdir(), 'identity-link-tests-output-')), 'output');
   const { pid, output, exited, ready, stop } = startProcess(
@@ -120,9 +96,11 @@ export async function startServiceProcess(
   return {
     url,
     pid,
+    /** File that contains the standard output and standard error. */
     outputFile,
     output,
     exited,
+    /** Stops the process. Rejects if it printed a secret, a session token or an email address. */
     async stop() {
       await stop();
       const lines = findPrivateLines(output(), environment);
@@ -149,20 +127,22 @@ export interface TestServiceOptions extends TestDependenciesOptions {
   readonly port?: number;
 }
 
-/** Creates a database and starts an identity provider and a KV server, which is the cache. */
+export type TestDependencies = Awaited<ReturnType<typeof startDependencies>>;
+
+/** Creates a database, and starts an emulator of the identity provider and a KV server, which is the cache. */
 export async function startDependencies({
   environment: overrides = {},
   server,
   databaseUrl = ({ url }) => url,
   keys = 'test',
-}: TestDependenciesOptions = {}): Promise<TestDependencies> {
+}: TestDependenciesOptions = {}) {
   const [database, idp, kv] = await Promise.all([
     createTestDatabase(server),
     // Each delay of the webhook retries is a thousandth of Clerk's delay.
     startProvider({ ...KEYS[keys], retryScale: 0.001 }),
     startTestKv(),
   ]);
-  const environment = {
+  const environment: Readonly<Record<string, string>> = {
     ...providerVariables(KEYS[keys], idp),
     IDP_WEBHOOK_SIGNING_SECRET: SIGNING_SECRET,
     DATABASE_URL: await databaseUrl(database),
@@ -173,6 +153,7 @@ export async function startDependencies({
     database,
     idp,
     kv,
+    /** Environment variables of each process of the service. */
     environment,
     async stop() {
       await idp.stop();
@@ -196,12 +177,10 @@ export function readOutput(
   };
 }
 
+export type TestService = Awaited<ReturnType<typeof startTestService>>;
+
 /** Starts one or more processes of the service with one database, one cache and one identity provider. */
-export async function startTestService({
-  processes: count = 1,
-  port,
-  ...options
-}: TestServiceOptions = {}): Promise<TestService> {
+export async function startTestService({ processes: count = 1, port, ...options }: TestServiceOptions = {}) {
   const dependencies = await startDependencies(options);
   const { environment, idp } = dependencies;
   const processes = await Promise.all(

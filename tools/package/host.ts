@@ -1,7 +1,6 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import type { Emulator } from 'clerk-emulator';
 import { Client } from 'pg';
 import { freePort } from '../../dev/system/listen';
 import { responds, startProcess } from '../../dev/system/start-process';
@@ -93,21 +92,6 @@ export function write(folder: string, files: Readonly<Record<string, string>>): 
   }
 }
 
-/** An application with the package, its identity provider, and a connection to its database. */
-export interface RunningHost {
-  readonly url: string;
-  readonly idp: Emulator;
-  readonly database: Client;
-  /** Folder of the application. */
-  readonly folder: string;
-  readonly root: string;
-  /** Runs a command in the folder of the application. */
-  run(command: string): Promise<string>;
-  /** Returns what the application has logged. */
-  log(): string;
-  stop(): Promise<void>;
-}
-
 const own = JSON.parse(readFileSync('package.json', 'utf8')).dependencies;
 /** Dependencies with the versions of this checkout. pnpm lets a package import nothing else. */
 const pick = (...names: readonly string[]) => Object.fromEntries(names.map((name) => [name, own[name]]));
@@ -186,8 +170,10 @@ export default { transpilePackages: ['@repo/database'], turbopack: { root }, out
   if (!isMonorepo) symlinkSync(compiler, path.join(root, 'node_modules/typescript'));
 }
 
+export type RunningHost = Awaited<ReturnType<typeof startHost>>;
+
 /** Creates a host below a folder with the packages of this checkout, and starts it. */
-export async function startHost(checkout: string, host: Host): Promise<RunningHost> {
+export async function startHost(checkout: string, host: Host) {
   const folderOf = host.application === '.' ? 'npm' : 'pnpm';
   const root = path.join(checkout, folderOf, host.name.replaceAll(/\W+/g, '-'));
   const folder = path.join(root, host.application);
@@ -233,9 +219,12 @@ export async function startHost(checkout: string, host: Host): Promise<RunningHo
     url,
     idp,
     database,
+    /** Folder of the application. */
     folder,
     root,
-    run: (command) => run(command, folder, env),
+    /** Runs a command in the folder of the application. */
+    run: (command: string) => run(command, folder, env),
+    /** Returns what the application has logged. */
     log: () => server.output(),
     async stop() {
       await server.stop();

@@ -3,48 +3,7 @@ import { Client, escapeIdentifier, Pool } from 'pg';
 import type { Kind } from '#lib/core/ports';
 import { KINDS } from '#lib/ids/store';
 import { waitUntil } from '../../../dev/system/processes';
-import { startTcpProxy, type TcpProxy } from './tcp-proxy';
-
-/** Direct access of a test to the links of users or tenants. */
-interface LinkAccess {
-  /** Returns the internal ids of all rows with this id of the identity provider. */
-  idsOf(providerId: string): Promise<string[]>;
-  /** Inserts a row for each of these ids of the identity provider. */
-  link(...providerIds: string[]): Promise<void>;
-  /** Stores for a day that these ids are forgotten. Does not delete their rows. */
-  markForgotten(...providerIds: string[]): Promise<void>;
-}
-
-/** Direct access of a test to a database of the service. Its own functions for links are those for users. */
-export interface DatabaseAccess extends LinkAccess {
-  /** Connections that do not use the proxy of the database. */
-  readonly pool: Pool;
-  of(kind: Kind): LinkAccess;
-  /** Returns the identity-provider ids of all users that match the LIKE pattern, sorted. */
-  users(pattern?: string): Promise<string[]>;
-  /** Returns true if a session of the database waits for a lock. */
-  isBlocked(): Promise<boolean>;
-  /** Resolves to true once at least this number of sessions of the database wait for a lock, or to false after 10 s. */
-  areBlocked(sessions: number): Promise<boolean>;
-}
-
-export interface TestDatabase extends DatabaseAccess {
-  /** Connection string of the service. It contains the address of `proxy`. */
-  readonly url: string;
-  readonly proxy: TcpProxy;
-  /** Returns the SQL statements that clients of `url` sent since the last call. */
-  takeStatements(): string[];
-  /** Does the same as `takeStatements()`, but returns only the first word of each statement. */
-  takeVerbs(): string[];
-  /** Runs ALTER DATABASE. A changed setting applies to new connections. */
-  alter(change: string): Promise<unknown>;
-  /**
-   * Creates a role that may log in, and runs statements in which `$role` stands for its name. Returns the name, and the
-   * connection string of the service as this role. `drop()` also drops the role.
-   */
-  createRole(statements: string): Promise<{ readonly role: string; readonly url: string }>;
-  drop(): Promise<void>;
-}
+import { startTcpProxy } from './tcp-proxy';
 
 /** Collects the statements of the PostgreSQL messages Parse and Query. */
 function statementReader(statements: string[]): (chunk: Buffer) => void {
@@ -81,18 +40,22 @@ export function serverOfThisRun(): DatabaseServer {
   return { url, template: TEMPLATE };
 }
 
-function accessLinks(pool: Pool, kind: Kind): LinkAccess {
+/** Direct access of a test to the links of users or tenants. */
+function accessLinks(pool: Pool, kind: Kind) {
   const { table, column } = KINDS[kind];
   return {
-    async idsOf(providerId) {
+    /** Returns the internal ids of all rows with this id of the identity provider. */
+    async idsOf(providerId: string) {
       const statement = `SELECT id FROM ${table} WHERE ${column} = $1`;
       return (await pool.query<{ id: string }>(statement, [providerId])).rows.map(({ id }) => id);
     },
-    async link(...ids) {
+    /** Inserts a row for each of these ids of the identity provider. */
+    async link(...ids: string[]) {
       const statement = `INSERT INTO ${table} (id, ${column}) SELECT gen_random_uuid(), unnest($1::text[])`;
       await pool.query(statement, [ids]);
     },
-    async markForgotten(...ids) {
+    /** Stores for a day that these ids are forgotten. Does not delete their rows. */
+    async markForgotten(...ids: string[]) {
       await pool.query(
         `INSERT INTO forgotten_users
          SELECT forgotten_hash($2, id), now(), now() + interval '1 day' FROM unnest($1::text[]) AS id`,
@@ -102,8 +65,10 @@ function accessLinks(pool: Pool, kind: Kind): LinkAccess {
   };
 }
 
-/** Returns the direct access to a database. The caller ends the pool. */
-export function accessDatabase(connectionString: string): DatabaseAccess {
+export type DatabaseAccess = ReturnType<typeof accessDatabase>;
+
+/** Returns direct access to a database of the service. Its own functions for links are those for users. The caller ends the pool. */
+export function accessDatabase(connectionString: string) {
   const pool = new Pool({ connectionString, max: 6 });
   const blockedSessions = async () => {
     const { rowCount } = await pool.query(
@@ -116,16 +81,20 @@ export function accessDatabase(connectionString: string): DatabaseAccess {
   // event would end the process. The next query opens a new connection.
   pool.on('error', () => undefined);
   return {
+    /** Connections that do not use the proxy of the database. */
     pool,
-    of: (kind) => accessLinks(pool, kind),
+    of: (kind: Kind) => accessLinks(pool, kind),
     ...accessLinks(pool, 'user'),
+    /** Returns the identity-provider ids of all users that match the LIKE pattern, sorted. */
     async users(pattern = '%') {
       const statement =
         'SELECT identity_provider_user_id AS id FROM users WHERE identity_provider_user_id LIKE $1';
       return (await pool.query<{ id: string }>(statement, [pattern])).rows.map(({ id }) => id).sort();
     },
+    /** Returns true if a session of the database waits for a lock. */
     isBlocked: async () => (await blockedSessions()) > 0,
-    areBlocked: (sessions) => waitUntil(async () => (await blockedSessions()) >= sessions, 10_000),
+    /** Resolves to true once at least this number of sessions of the database wait for a lock, or to false after 10 s. */
+    areBlocked: (sessions: number) => waitUntil(async () => (await blockedSessions()) >= sessions, 10_000),
   };
 }
 
@@ -143,10 +112,10 @@ export async function query(url: string, statement: string): Promise<Record<stri
   }
 }
 
+export type TestDatabase = Awaited<ReturnType<typeof createTestDatabase>>;
+
 /** Creates a copy of the template database for one test file, behind a proxy that records statements. */
-export async function createTestDatabase(
-  { url, template }: DatabaseServer = serverOfThisRun(),
-): Promise<TestDatabase> {
+export async function createTestDatabase({ url, template }: DatabaseServer = serverOfThisRun()) {
   const server = new URL(url);
   const name = `test_${randomBytes(6).toString('hex')}`;
   const administer = (statement: string) => query(server.href, statement);
@@ -163,12 +132,20 @@ export async function createTestDatabase(
   const roles: string[] = [];
   return {
     ...access,
+    /** Connection string of the service. It contains the address of `proxy`. */
     url: proxied.href,
     proxy,
+    /** Returns the SQL statements that clients of `url` sent since the last call. */
     takeStatements,
+    /** Does the same as `takeStatements()`, but returns only the first word of each statement. */
     takeVerbs: () => takeStatements().map((statement) => statement.split(' ', 1)[0] ?? ''),
-    alter: (change) => administer(`ALTER DATABASE ${escapeIdentifier(name)} ${change}`),
-    async createRole(rights) {
+    /** Runs ALTER DATABASE. A changed setting applies to new connections. */
+    alter: (change: string) => administer(`ALTER DATABASE ${escapeIdentifier(name)} ${change}`),
+    /**
+     * Creates a role that may log in, and runs statements in which `$role` stands for its name. Returns the name, and the
+     * connection string of the service as this role. `drop()` also drops the role.
+     */
+    async createRole(rights: string) {
       const role = `role_${randomBytes(6).toString('hex')}`;
       await access.pool.query(`CREATE ROLE ${role} LOGIN PASSWORD '${ROLE_PASSWORD}'`);
       roles.push(role);

@@ -3,25 +3,8 @@ import { KINDS } from '#lib/ids/store';
 import { waitUntil } from '../../../dev/system/processes';
 import type { DatabaseAccess } from './database';
 
-/** A database lock that keeps requests in flight for as long as a test needs. */
-export interface RowLock {
-  /** Resolves to true once at least this number of inserts wait, or to false at the timeout (default: 10 s). */
-  waiting(inserts: number, milliseconds?: number): Promise<boolean>;
-  /** Releases the waiting inserts. Further calls have no effect. */
-  release(): Promise<void>;
-  /**
-   * Commits the transaction of the lock instead of rolling it back. Waiting inserts of the same users then conflict with the
-   * committed rows.
-   */
-  commit(): Promise<void>;
-}
-
-/** Runs a statement in a transaction that stays open, and so keeps its locks. */
-export async function openTransaction(
-  database: DatabaseAccess,
-  statement: string,
-  values: unknown[] = [],
-): Promise<RowLock> {
+/** Runs a statement in a transaction that stays open. Its locks keep requests in flight for as long as a test needs. */
+export async function openTransaction(database: DatabaseAccess, statement: string, values: unknown[] = []) {
   const holder = await database.pool.connect();
   await holder.query('BEGIN');
   await holder.query(statement, values);
@@ -36,7 +19,8 @@ export async function openTransaction(
     }
   };
   return {
-    waiting: (inserts, milliseconds = 10_000) =>
+    /** Resolves to true once at least this number of inserts wait, or to false at the timeout. */
+    waiting: (inserts: number, milliseconds = 10_000) =>
       waitUntil(async () => {
         const { rowCount } = await database.pool.query(
           'SELECT 1 FROM pg_stat_activity WHERE $1::int = ANY (pg_blocking_pids(pid))',
@@ -44,10 +28,12 @@ export async function openTransaction(
         );
         return (rowCount ?? 0) >= inserts;
       }, milliseconds),
+    /** Releases the waiting inserts. Further calls have no effect. */
     release() {
       ended ??= end('ROLLBACK');
       return ended;
     },
+    /** Commits the transaction instead of rolling it back. Waiting inserts of the same users then conflict with its rows. */
     commit() {
       ended ??= end('COMMIT');
       return ended;
@@ -56,14 +42,14 @@ export async function openTransaction(
 }
 
 /** Blocks every insert of this user or tenant. Inserts a row with the same id and leaves the transaction open. */
-export function lockRow(database: DatabaseAccess, providerId: string, kind: Kind = 'user'): Promise<RowLock> {
+export function lockRow(database: DatabaseAccess, providerId: string, kind: Kind = 'user') {
   const { table, column } = KINDS[kind];
   const insert = `INSERT INTO ${table} (id, ${column}) VALUES (gen_random_uuid(), $1)`;
   return openTransaction(database, insert, [providerId]);
 }
 
 /** Blocks every insert into the table of a kind. Reads are not blocked. */
-export function lockInserts(database: DatabaseAccess, kind: Kind = 'user'): Promise<RowLock> {
+export function lockInserts(database: DatabaseAccess, kind: Kind = 'user') {
   return openTransaction(database, `LOCK TABLE ${KINDS[kind].table} IN SHARE MODE`);
 }
 

@@ -2,33 +2,26 @@ import { createServer, type RequestListener } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { close, listen } from '../../../dev/system/listen';
 
-/** An HTTP server that records its requests. */
-export interface StubServer {
-  readonly url: string;
-  readonly port: number;
-  /** Method and path of each request so far. */
-  readonly calls: string[];
-  /** Handles each request. A test can assign another function. */
-  handler: RequestListener;
-  stop(): Promise<void>;
-}
+export type StubServer = Awaited<ReturnType<typeof startStubServer>>;
 
-/** Starts a stub server on a free port. The default handler responds with 404. */
+/** Starts an HTTP server on a free port, which records its requests. The default handler responds with 404. */
 export async function startStubServer(
   handler: RequestListener = (_request, response) => {
     response.writeHead(404, { 'content-type': 'application/json' }).end('{"errors":[]}');
   },
-): Promise<StubServer> {
+) {
   const calls: string[] = [];
   const server = createServer((request, response) => {
     calls.push(`${request.method} ${request.url}`);
     stub.handler(request, response);
   });
   const port = await listen(server);
-  const stub: StubServer = {
+  const stub = {
     url: `http://localhost:${port}`,
     port,
+    /** Method and path of each request so far. */
     calls,
+    /** Handles each request. A test can assign another function. */
     handler,
     stop: () => close(server),
   };
