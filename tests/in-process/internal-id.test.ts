@@ -100,14 +100,6 @@ describe.each(['user', 'tenant'] as const)('The lookup of a %s', (kind) => {
     expect(await resolve('expires')).toEqual({ state: 'linked', id, cache: 'miss', caller: 'existing' });
   });
 
-  test('is shared by concurrent calls in one process, and only one call is logged as the creator', async () => {
-    const results = await Promise.all(Array.from({ length: 20 }, () => resolve('shared')));
-    expect([...new Set(commands())]).toEqual(['GET', 'SET']);
-    expect(new Set(results.map((result) => result?.id)).size).toBe(1);
-    const callers = results.map((result) => result?.caller);
-    expect(callers.sort()).toEqual(['created', ...Array.from({ length: 19 }, () => 'existing')]);
-  });
-
   test('of different ids at the same time shares neither a cached nor a created id', async () => {
     await kv.cacheId('one', OTHER_ID, kind);
     const [one, two, three] = await Promise.all(['one', 'two', 'three'].map(resolve));

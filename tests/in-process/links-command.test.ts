@@ -249,10 +249,17 @@ test('The forget command finds a user that was deleted at the provider by the in
   expect(await database.idsOf(id)).toEqual([]);
 });
 
-test('The check, due and forget commands query the other providers that tell which ids they have, and name them', async () => {
-  await database.link('other_ada', 'gone_ada');
+test('The check command counts the differences, and prints their ids with --ids. The check, due and forget commands query the other providers that tell which ids they have, and name them', async () => {
+  await database.link('other_ada', 'gone_ada', 'gone\nlines\u001b[2J');
+  const { id: unlinked } = provider.createUser({ email: 'unlinked@private.example' });
+  const counts =
+    /^\d+ users at Clerk, [1-9]\d* of them not linked, \d+ forgotten\n\d+ rows, [1-9]\d* of them not at Clerk or other\n$/m;
+  expect(await run('user', 'check')).toMatchObject({ exit: 1, stdout: expect.stringMatching(counts) });
   const checked = await run('user', 'check', '--ids');
-  expect(checked.stdout).toMatch(/\nnot at Clerk or other: gone_ada \(/);
+  expect(checked.stdout).toMatch(counts);
+  expect(checked.stdout).toContain(`not linked: ${unlinked}\n`);
+  expect(checked.stdout).toMatch(/\nnot at Clerk or other: gone_ada \(.*\)\n/);
+  expect(checked.stdout).toMatch(/\nnot at Clerk or other: "gone\\nlines\\u001b\[2J" \(/);
   expect(checked.stdout).not.toContain('other_ada');
   for (const id of ['other_ada', 'gone_ada'])
     await pool.query("INSERT INTO pending_deletions VALUES ('user', $1, now() - interval '1 minute')", [id]);

@@ -2,16 +2,14 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Emulator, User } from 'clerk-emulator';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { KINDS } from '#lib/ids/store';
 import { createTestDatabase, type TestDatabase } from '../harness/dependencies/database';
 import { type StubServer, startStubServer } from '../harness/dependencies/stub-server';
 import { startProvider } from '../harness/identity-provider';
 import { SECRET_KEY } from '../harness/keys';
 import { runLinksCommand } from '../vitest/run-links-command';
 
-// `npm run users -- backfill` registers all users of the identity provider. `npm run users -- check` compares the users of the
-// provider with the rows of the database. A linked user is one that has a row. A forgotten user is one that an operator has
-// deleted with `npm run users -- forget`.
+// `npm run users -- backfill` registers all users of the identity provider. A linked user is one that has a row. A forgotten user is
+// one that an operator has deleted with `npm run users -- forget`.
 
 /** Default sign-up time of the first user that signUp() creates. */
 const LONG_AGO = Date.parse('2026-01-01');
@@ -112,25 +110,3 @@ test('A backfill with invalid options or variables, or with a role without privi
   }
   expect(await database.users()).toEqual([]);
 });
-
-test.each([
-  ['user', 'user'],
-  ['tenant', 'organization'],
-] as const)(
-  'The check command of a %s counts what is missing in the database or at the provider, and prints the ids of differences with --ids',
-  async (kind, noun) => {
-    const create = (createdBy: string) => provider.createOrganization({ name: createdBy, createdBy }).id;
-    const [missing = '', ...linked] = kind === 'user' ? signUp(3) : signUp(3).map(create);
-    const { idsOf, link } = database.of(kind);
-    await link(...linked, 'two\nlines\u001b[2J');
-    const [internalId] = await idsOf('two\nlines\u001b[2J');
-    const unlinked = kind === 'user' ? `not linked: ${missing}\n` : '';
-    const ids = `${unlinked}not at Clerk: "two\\nlines\\u001b[2J" (${internalId})\n`;
-    const counts = `3 ${noun}s at Clerk, 1 of them not linked, 0 forgotten\n3 rows, 1 of them not at Clerk\n`;
-    const check = (...args: string[]) => runLinksCommand(kind, ['check', ...args], environment());
-    expect(await check()).toMatchObject({ exit: 1, stdout: counts });
-    expect(await check('--ids')).toMatchObject({ exit: 1, stdout: ids + counts });
-    await database.pool.query(`DELETE FROM ${KINDS[kind].table} WHERE id = $1`, [internalId]);
-    expect(await check()).toMatchObject({ exit: kind === 'user' ? 1 : 0 });
-  },
-);

@@ -132,22 +132,17 @@ test('A delivery whose body, id or timestamp was changed in any place after it w
   );
 });
 
-test.each<[string, WebhookSigning]>([
-  ['an id that contains a dot', { id: 'msg.signed' }],
-  ['a secret that the service does not have', { secret: `whsec_${Buffer.alloc(32).toString('base64')}` }],
-  ['a timestamp more than 5 minutes ago', { timestamp: String(vector.timestamp - 301) }],
-  ['a timestamp more than 5 minutes ahead', { timestamp: String(vector.timestamp + 301) }],
-  ['a timestamp in milliseconds', { timestamp: String(vector.timestamp * 1000) }],
-  ['a timestamp that is not a number', { timestamp: 'NaN' }],
-])('A correct signature is rejected with %s', async (_what, signing) => {
-  expect(await receiveSigned(vector.payload, signing)).toBe(rejected);
-});
-
-test.each<[string, WebhookSigning]>([
-  ['one of several secrets', { secret: otherSecret }],
-  ['a timestamp 5 minutes ago', { timestamp: String(vector.timestamp - 300) }],
-])('A correct signature is accepted with %s', async (_what, signing) => {
-  expect(await receiveSigned(vector.payload, signing)).toBe(verified);
+test.each<[result: string, string, WebhookSigning]>([
+  [rejected, 'an id that contains a dot', { id: 'msg.signed' }],
+  [rejected, 'an unknown secret', { secret: `whsec_${Buffer.alloc(32).toString('base64')}` }],
+  [rejected, 'a timestamp more than 5 minutes ago', { timestamp: String(vector.timestamp - 301) }],
+  [rejected, 'a timestamp more than 5 minutes ahead', { timestamp: String(vector.timestamp + 301) }],
+  [rejected, 'a timestamp in milliseconds', { timestamp: String(vector.timestamp * 1000) }],
+  [rejected, 'a timestamp that is not a number', { timestamp: 'NaN' }],
+  [verified, 'one of several secrets', { secret: otherSecret }],
+  [verified, 'a timestamp 5 minutes ago', { timestamp: String(vector.timestamp - 300) }],
+])('The result of a correct signature is "%s" with %s', async (result, _what, signing) => {
+  expect(await receiveSigned(vector.payload, signing)).toBe(result);
 });
 
 test.each(['123', ' ', ',', 'v1,AAAA', 'v1,AAAA v2,BBBB'])(
