@@ -28,48 +28,42 @@ interface Options {
 /** Returns the number of users with one of these outcomes or, without outcomes, of all users. */
 type Count = (...outcomes: string[]) => number;
 
-/** The results of a run. `isComplete` is false if an error ended the run early. */
-interface Counted<R> {
-  readonly count: Count;
-  readonly isComplete: boolean;
-  readonly last: R | undefined;
-}
-
 /**
  * Counts the results of a run, and shows the progress, with how to continue after the last result. Passes each result that needs
- * a decision of the operator to `print`. An error ends the run early, and is printed.
+ * a decision of the operator, one of `problems`, to `print`. An error ends the run early, which is then not complete, and is printed.
  */
 export async function countResults<R extends LinkResult>(
   { at, say, end }: Progress,
   results: AsyncIterable<readonly R[]>,
   print: (result: R) => void,
   continueWith?: (last: R) => string,
-): Promise<Counted<R>> {
+) {
   const counts = new Map<string, number>();
   const count: Count = (...outcomes) =>
     (outcomes.length > 0 ? outcomes : [...counts.keys()]).reduce(
       (sum, each) => sum + (counts.get(each) ?? 0),
       0,
     );
+  let [problems, isComplete] = [0, true];
   let last: R | undefined;
   try {
     for await (const page of results) {
       for (const result of page) {
         counts.set(result.outcome, count(result.outcome) + 1);
         if (result.reason === undefined) continue;
+        problems += 1;
         end();
         print(result);
       }
       last = page.at(-1) ?? last;
       at(count(), last && continueWith && `. ${continueWith(last)}`);
     }
-    return { count, isComplete: true, last };
   } catch (error) {
+    isComplete = false;
     say(`Stopped early: ${safeMessage(error)}`);
-    return { count, isComplete: false, last };
-  } finally {
-    end();
   }
+  end();
+  return { count, problems, isComplete, last };
 }
 
 const printProblem = ({ id, outcome, reason }: LinkResult) =>
@@ -88,19 +82,15 @@ async function runInBulk<R extends LinkResult>(
   record?: (counts: Readonly<Record<string, number>>) => Promise<unknown>,
 ): Promise<ExitCode> {
   const progress = showProgress(`${NOUNS[kind]}s`, retrySeconds);
-  let hasProblem = false;
-  const report = (result: R) => {
-    hasProblem = true;
-    printProblem(result);
-  };
   const results = read(progress.retryOptions);
-  const { count, isComplete, last } = await countResults(progress, results, report, continueWith);
+  const counted = await countResults(progress, results, printProblem, continueWith);
+  const { count, problems, isComplete, last } = counted;
   const figures = outcomes.map((outcome) => `${count(outcome)} ${outcome}`);
   print([`${count()} seen`, ...figures].join(', '));
   const remedy = (last && continueWith?.(last)) ?? 'Run the same command again';
   if (!isComplete) process.stderr.write(`${remedy}\n`);
   await record?.(Object.fromEntries(outcomes.map((outcome) => [outcome, count(outcome)])));
-  return isComplete && !hasProblem ? 0 : 1;
+  return isComplete && problems === 0 ? 0 : 1;
 }
 
 /** Runs a command that changes links, and records the run unless it is a dry run. */
@@ -212,9 +202,7 @@ export async function checkLinks(
   const progress = showProgress(`${NOUNS[kind]}s`, retrySeconds);
   const results = reconcile(kind, progress.retryOptions, providers);
   const gone = `not at ${ASKED}`;
-  let differences = 0;
-  const { count, isComplete } = await countResults(progress, results, ({ id, outcome, reason }) => {
-    differences += 1;
+  const { count, problems, isComplete } = await countResults(progress, results, ({ id, outcome, reason }) => {
     if (ids)
       print(outcome === 'not linked' ? `${outcome}: ${shown(id)}` : `${gone}: ${shown(id)} (${reason})`);
   });
@@ -225,5 +213,5 @@ export async function checkLinks(
     );
   print(`${count() - atProvider} rows, ${count('not at the provider')} of them ${gone}`);
   if (!isComplete) process.stderr.write('Run the same command again\n');
-  return isComplete && differences === 0 ? 0 : 1;
+  return isComplete && problems === 0 ? 0 : 1;
 }

@@ -17,11 +17,6 @@ const FAILURES = 5;
 /** Time after which one request tests whether the store is available again. */
 const TEST_AFTER_MS = 1_000;
 
-interface Address {
-  readonly url: string;
-  readonly token: string;
-}
-
 /** Reply of the store to one command. */
 interface Reply {
   readonly result?: never;
@@ -43,7 +38,7 @@ function parseReplies(text: string, count: number): readonly Reply[] {
  * request or does not respond within `timeoutMs`, or if `gate` rejects.
  */
 export function createKv(
-  { url, token }: Address,
+  { url, token }: ReturnType<typeof kvAddress>,
   timeoutMs = TIMEOUT_MS,
   gate: (send: () => Promise<readonly Reply[]>) => Promise<readonly Reply[]> = (send) => send(),
 ): VercelKV {
