@@ -73,14 +73,6 @@ describe.each(['user', 'tenant'] as const)('The lookup of a %s', (kind) => {
     },
   );
 
-  test('does not write to the cache after a failed read', async () => {
-    kv.beforeCommand = () => Promise.reject(new Error('failed by a test'));
-    expect(await resolve('without_cache')).toMatchObject({ cache: 'bypass', caller: 'created' });
-    expect(commands()).toEqual(['GET']);
-    kv.beforeCommand = async () => undefined;
-    expect(await cached('without_cache')).toBeNull();
-  });
-
   test('returns the id after a failed write, and the next lookup is a miss', async () => {
     kv.beforeCommand = failing('SET');
     const { id } = (await resolve('not_stored')) ?? {};

@@ -102,9 +102,9 @@ export function fakeStorage(schedule: <T>(name: string, statement: () => T) => P
       row.previous.delete(to);
       row.previous.add(from);
     },
-    /** Schedules the deletion of an organization, as lib/links/pending-deletions.ts does. */
+    /** Schedules the deletion of an organization, as lib/operator/pending-deletions.ts does. */
     scheduleDeletion: (id: string) => schedule('schedule deletion', () => void pending.add(id)),
-    /** lib/links/forget.ts */
+    /** lib/operator/forget.ts */
     remember: (id: string) => schedule('remember', () => void forgotten.delete(id)),
     insert,
     remove,
