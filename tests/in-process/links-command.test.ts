@@ -241,14 +241,6 @@ test('The forget command deletes the published external_id, and the export comma
   expect(JSON.parse(exported.stdout)).toMatchObject({ forgottenUntil: expect.stringMatching(/^20/) });
 });
 
-test('The forget command finds a user that was deleted at the provider by the internal id', async () => {
-  const { id, internalId } = await signUp('user', 'leaving');
-  provider.deleteUser(id);
-  const { exit, stdout } = await run('user', 'forget', internalId, '--yes');
-  expect({ exit, stdout }).toEqual({ exit: 0, stdout: expect.not.stringContaining('still has this user') });
-  expect(await database.idsOf(id)).toEqual([]);
-});
-
 test('The check command counts the differences, and prints their ids with --ids. The check, due and forget commands query the other providers that tell which ids they have, and name them', async () => {
   await database.link('other_ada', 'gone_ada', 'gone\nlines\u001b[2J');
   const { id: unlinked } = provider.createUser({ email: 'unlinked@private.example' });
