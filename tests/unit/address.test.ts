@@ -1,26 +1,9 @@
 import { expect, test, vi } from 'vitest';
 import { log } from '#lib/base/log';
-import { isApi, rejectedStatus } from '#lib/http/address';
+import { rejectedStatus } from '#lib/http/address';
 import { rejection } from '#lib/http/rejection';
 
-test.each([
-  ['/users/v1/me', true],
-  ['/health/ready', true],
-  ['/openapi.json', true],
-  ['/openapi.json/', true],
-  ['/', false],
-  ['/account', false],
-  ['/notes/version1', false],
-  ['/healthy', false],
-  ['/.well-known/x', true],
-  ['/x/openapi.json', false],
-  ['/x/health/ready', false],
-  ['/__clerk/v1/client', false],
-])('A path that no file of app/ matches is an API path or not: %s, %s', (pathname, expected) => {
-  expect(isApi(pathname)).toBe(expected);
-});
-
-test('The first file of app/ that matches a path decides whether it is an API path', async () => {
+test('The first file of app/ that matches a path decides whether it is an API path, and without one its form', async () => {
   const files = [
     'route /projects/v1/list',
     'page /projects/([^/]+)/([^/]+)',
@@ -47,6 +30,11 @@ test('The first file of app/ that matches a path decides whether it is an API pa
     '/files/a%0Ab',
     '/_x',
     '/caf%C3%A9',
+    '/users/v1/me',
+    '/health/ready',
+    '/openapi.json',
+    '/openapi.json/',
+    '/.well-known/x',
   ];
   const pages = [
     '/projects/v1/edit',
@@ -58,6 +46,11 @@ test('The first file of app/ that matches a path decides whether it is an API pa
     '/docs/v1/%0Ax',
     '/',
     '/unknown',
+    '/notes/version1',
+    '/healthy',
+    '/x/openapi.json',
+    '/x/health/ready',
+    '/__clerk/v1/client',
   ];
   expect([...api, ...pages].filter(address.isApi)).toEqual(api);
   const line = { method: 'GET', query: '', contentLength: '' };

@@ -152,7 +152,6 @@ test.each([
     new Response('Internal Server Error', { status: 500 }),
     'the service or its platform fails before a route responds (500, text/plain)',
   ],
-  [new Response('<html>', { status: 404, headers: html }), 'another server responds (404, text/html)'],
   [
     new Response('[]', { headers: { 'content-type': 'application/json' } }),
     'another server responds (200, application/json)',
