@@ -45,12 +45,7 @@ function readSigningSecrets(text: string): ParseResult<string[]> {
   return { problem: `must contain signing secrets (whsec_…) of ${bytes}, separated by spaces` };
 }
 
-const httpUrl = required.check(
-  z.refine(
-    (value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol),
-    'must be an https:// or http:// URL',
-  ),
-);
+const httpUrl = required.check(z.url({ protocol: /^https?$/, error: 'must be an https:// or http:// URL' }));
 
 /** Parses the origin of this service. Returns it in the spelling of browsers. */
 function readPublicOrigin(text: string): ParseResult<string> {
