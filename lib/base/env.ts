@@ -130,13 +130,6 @@ export function environmentOf<T>(schema: z.ZodMiniType<T>): () => T {
 /** Returns the variables of the service. The secret key of Clerk signs verdicts if there is no VERDICT_SIGNING_KEY. */
 export const environment = environmentOf(z.extend(variables, { IDP_SECRET_KEY: z.optional(required) }));
 
-/** Returns the address and the token of the cache. Checks only these two variables, because a command may set no others. */
-export function kvAddress(): { readonly url: string; readonly token: string } {
-  const schema = z.pick(variables, { KV_REST_API_URL: true, KV_REST_API_TOKEN: true });
-  const { KV_REST_API_URL: url, KV_REST_API_TOKEN: token } = parseEnvironmentSubset(schema);
-  return { url, token };
-}
-
 /** Replaces the variables of this process, or lets each be parsed again. Only tests call this function. */
 export function setEnvironment(source: Source = { ...process.env }): void {
   state.source = source;

@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import * as z from 'zod/mini';
 import { type CheckResult, check, fail, validVariables } from '../base/check';
-import { variables } from '../base/env';
 import { errorCode } from '../base/errors';
-import { createKv } from '../storage/kv';
+import { createKv, KvAddress } from '../storage/kv';
 
 const TIMEOUT_MS = 5_000;
 /** Lifetime of the test entry, if the doctor cannot delete it. */
@@ -45,11 +43,8 @@ function explain(error: Error): never {
   );
 }
 
-const Store = z.pick(variables, { KV_REST_API_URL: true, KV_REST_API_TOKEN: true });
-
 async function checkWrite(): Promise<string> {
-  const { KV_REST_API_URL: url, KV_REST_API_TOKEN: token } = validVariables(Store);
-  const kv = createKv({ url, token }, TIMEOUT_MS);
+  const kv = createKv(validVariables(KvAddress), TIMEOUT_MS);
   const [key, value] = [`auth:doctor:${randomUUID()}`, JSON.stringify({ id: randomUUID() })];
   let isExact = true;
   try {

@@ -1,7 +1,8 @@
 import { VercelKV } from '@vercel/kv';
 import { ConsecutiveBreaker, circuitBreaker, handleAll } from 'cockatiel';
 import { Pool } from 'undici';
-import { kvAddress } from '../base/env';
+import * as z from 'zod/mini';
+import { parseEnvironmentSubset, variables } from '../base/env';
 import { describeError } from '../base/errors';
 import { log } from '../base/log';
 import { processState } from '../base/process-state';
@@ -16,6 +17,13 @@ const MAX_RESPONSE_BYTES = 1024 * 1024;
 const FAILURES = 5;
 /** Time after which one request tests whether the store is available again. */
 const TEST_AFTER_MS = 1_000;
+
+/** The variables of the store. A command may set no others. */
+export const KvAddress = z.pipe(
+  z.pick(variables, { KV_REST_API_URL: true, KV_REST_API_TOKEN: true }),
+  z.transform(({ KV_REST_API_URL: url, KV_REST_API_TOKEN: token }) => ({ url, token })),
+);
+type Address = Readonly<z.infer<typeof KvAddress>>;
 
 /** Reply of the store to one command. */
 interface Reply {
@@ -38,7 +46,7 @@ function parseReplies(text: string, count: number): readonly Reply[] {
  * request or does not respond within `timeoutMs`, or if `gate` rejects.
  */
 export function createKv(
-  { url, token }: ReturnType<typeof kvAddress>,
+  { url, token }: Address,
   timeoutMs = TIMEOUT_MS,
   gate: (send: () => Promise<readonly Reply[]>) => Promise<readonly Reply[]> = (send) => send(),
 ): VercelKV {
@@ -107,7 +115,7 @@ function connect(): VercelKV {
     telemetry()?.breakerClosed();
     log.info('cache in use again');
   });
-  return createKv(kvAddress(), TIMEOUT_MS, (send) => breaker.execute(send));
+  return createKv(parseEnvironmentSubset(KvAddress), TIMEOUT_MS, (send) => breaker.execute(send));
 }
 
 /**
