@@ -169,10 +169,7 @@ describe('After three rounds of hostile traffic (with all dependencies, without 
     cache: z.enum(['hit', 'miss', 'bypass']).optional(),
     caller: z.enum(['created', 'existing']).optional(),
     registered: z.enum(['created', 'existing', 'forgotten']).optional(),
-    reason: z
-      .string()
-      .regex(/^[a-z-]+$/)
-      .optional(),
+    reason: z.optional(z.string().regex(/^[a-z-]+$/)),
     eventType: z.string().max(64).optional(),
     messageId: z.string().max(64).optional(),
     handler: z.enum(['completed', 'repeated']).optional(),

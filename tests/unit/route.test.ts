@@ -22,28 +22,18 @@ const throwing = (error: unknown) =>
 const logged = () => vi.mocked(log.info).mock.calls[0]?.[0];
 
 test.each([
-  ['/users/v1/me', {}, 'GET /users/v1/me'],
-  ['/notes/v1/ada%40example.com', { noteId: 'ada@example.com' }, 'GET /notes/v1/[noteId]'],
-  ['/files/v1/a/b', { path: ['a', 'b'] }, 'GET /files/v1/[path]/[path]'],
+  ['/users/v1/me', {}, {}, 'GET /users/v1/me'],
+  ['/notes/v1/ada%40example.com', { noteId: 'ada@example.com' }, {}, 'GET /notes/v1/[noteId]'],
+  ['/files/v1/a/b', { path: ['a', 'b'] }, {}, 'GET /files/v1/[path]/[path]'],
+  ['/users/v1/ada@example.com', {}, { name: 'unknown' }, 'GET unknown'],
 ])(
-  'The log contains the pattern of the route instead of the values of its parameters: %s',
-  async (path, params, pattern) => {
-    await call(
-      route(() => json({})),
-      path,
-      params,
-    );
+  'The log contains the pattern or the name of the route instead of the values of its parameters: %s',
+  async (path, params, options, pattern) => {
+    const handler = route(() => json({}), options);
+    await call(handler, path, params);
     expect(logged()).toMatchObject({ route: pattern });
   },
 );
-
-test('A route with a name logs the name instead of the path', async () => {
-  await call(
-    route(() => json({}), { name: 'unknown' }),
-    '/users/v1/ada@example.com',
-  );
-  expect(logged()).toMatchObject({ route: 'GET unknown' });
-});
 
 test('A quiet route logs at the level debug unless its handler throws', async () => {
   await call(route(() => json({}, 503), { quiet: true }));
@@ -55,16 +45,18 @@ test('A quiet route logs at the level debug unless its handler throws', async ()
   expect(log.error).toHaveBeenCalledWith(expect.objectContaining({ status: 500 }), 'request');
 });
 
-test('An HttpError becomes a response with its status and message', async () => {
-  const response = await call(throwing(new HttpError(413, 'Payload too large')));
-  expect([response.status, await response.json()]).toEqual([413, { message: 'Payload too large' }]);
-});
-
-test.each([new Error('connect to 10.0.0.1'), 'text', undefined, null])(
-  'Any other thrown value becomes a 500 without details: %s',
-  async (thrown) => {
+const INTERNAL = 'Internal Server Error';
+test.each([
+  [new HttpError(413, 'Payload too large'), 413, 'Payload too large'],
+  [new Error('connect to 10.0.0.1'), 500, INTERNAL],
+  ['text', 500, INTERNAL],
+  [undefined, 500, INTERNAL],
+  [null, 500, INTERNAL],
+])(
+  'An HttpError becomes a response with its status and message, any other value a 500 without details: %s',
+  async (thrown, status, message) => {
     const response = await call(throwing(thrown));
-    expect([response.status, await response.text()]).toEqual([500, '{"message":"Internal Server Error"}']);
+    expect([response.status, await response.json()]).toEqual([status, { message }]);
     expect(JSON.stringify(vi.mocked(log.error).mock.calls)).not.toContain('10.0.0.1');
   },
 );
