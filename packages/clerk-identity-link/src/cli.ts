@@ -16,16 +16,6 @@ const FILES = ['lib/identity.ts', 'src/lib/identity.ts', 'identity.ts', 'src/ide
 const NOT_SEEN =
   'raw SQL, nested writes, type any, methods in variables, tests, scripts, seeds, other repositories';
 
-/** Lists what goes past the link in the sources. Returns false if something is left to do. */
-function checkSources(application: string): boolean {
-  const found = findUnlinked(loadTypeScript(application), application);
-  for (const text of found) console.log(text);
-  const isLinked = !found.some((text) => text.startsWith('FAILURE'));
-  if (!isLinked) console.log('          Or write above the line: // identity-link: <reason>');
-  console.log(`${isLinked ? 'ok       ' : '         '} the sources. Not seen: ${NOT_SEEN}.`);
-  return isLinked;
-}
-
 /** Runs the checks with the tsx of the application, and with the variables that its Next.js reads. Returns the exit status. */
 function runChecks(application: string, file: string, ids: readonly string[]): number {
   const { resolve } = createRequire(path.resolve(application, 'package.json'));
@@ -48,10 +38,15 @@ function runChecks(application: string, file: string, ids: readonly string[]): n
   }
 }
 
+/** Lists what goes past the link in the sources, and runs the checks. */
 function doctor(application: string, ids: readonly string[]): void {
   const file = FILES.find((name) => existsSync(path.join(application, name)));
   if (!file) throw new Error('There is no lib/identity.ts. Run clerk-identity-link init.');
-  const isLinked = checkSources(application);
+  const found = findUnlinked(loadTypeScript(application), application);
+  for (const text of found) console.log(text);
+  const isLinked = !found.some((text) => text.startsWith('FAILURE'));
+  if (!isLinked) console.log('          Or write above the line: // identity-link: <reason>');
+  console.log(`${isLinked ? 'ok       ' : '         '} the sources. Not seen: ${NOT_SEEN}.`);
   process.exitCode = runChecks(application, file, ids) || (isLinked ? 0 : 1);
 }
 

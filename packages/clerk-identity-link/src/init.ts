@@ -36,8 +36,8 @@ function expressionFor(column: string, isTenant: boolean): string {
   return column === 'name' && !isTenant ? "found.fullName ?? ''" : `found.${column}`;
 }
 
-/** Returns the options of the table of a model. Undefined if the model has no unique column for Clerk's id. */
-function linkOf(ts: TypeScript, checker: TypeChecker, { file, name: model, type }: Export) {
+/** Returns the options of the table of a model, or nothing if the model has no unique column for Clerk's id. */
+function linksOf(ts: TypeScript, checker: TypeChecker, { file, name: model, type }: Export) {
   const { row, newRow, unique } = rowsOf(checker, type) ?? {};
   const isText = (name: string) =>
     ((typeIn(checker, unique, name)?.getNonNullableType().flags ?? 0) & ts.TypeFlags.StringLike) !== 0;
@@ -48,22 +48,20 @@ function linkOf(ts: TypeScript, checker: TypeChecker, { file, name: model, type 
   const isOwn = (name: string) => name === 'id' && USERS.test(model) && required.includes(name);
   const names = (row?.getProperties() ?? []).map(({ name }) => name);
   const clerkId = names.find((name) => isText(name) && (/clerk/i.test(name) || isOwn(name)));
-  if (!clerkId) return undefined;
+  if (!clerkId) return [];
   const id = names.find((name) => name === 'id') ?? names.find((name) => /id$/i.test(name)) ?? clerkId;
   const isTenant = TENANTS.test(model) || /org/i.test(clerkId);
   const values = required
     .filter((name) => name !== clerkId)
     .map((name) => `      ${name}: ${expressionFor(name, isTenant)},`);
   const helpers = values.some((value) => value.includes('verifiedEmail')) ? ', { verifiedEmail }' : '';
-  const columns = [`    columns: (found${helpers}) => ({`, ...values, '    }),'];
   const lines = [
     ...(isTenant ? ["    kind: 'tenant',"] : []),
     `    id: '${id}',`,
     `    clerkId: '${clerkId}',`,
-    ...(values.length > 0 ? columns : []),
-    '  }),',
+    ...(values.length > 0 ? [`    columns: (found${helpers}) => ({`, ...values, '    }),'] : []),
   ];
-  return { file, model, clerkId, lines, isTenant, isNamed: (isTenant ? TENANTS : USERS).test(model) };
+  return [{ file, model, clerkId, lines, isTenant, isNamed: (isTenant ? TENANTS : USERS).test(model) }];
 }
 
 const NAMES = 'guard, guardTenant, guardAction, getUser, requireUser, getTenant, register, webhook';
@@ -76,17 +74,12 @@ export function init(ts: TypeScript, application: string): void {
   const [prisma] = having('$transaction');
   const database = prisma ?? having('$with')[0];
   if (!database) throw new Error('No module exports a generated Prisma client or a Drizzle database.');
-  const delegates = database.type.getProperties().map((property) => ({
-    ...database,
-    name: property.name,
-    type: checker.getTypeOfSymbol(property),
-  }));
-  const models = prisma ? delegates : having('$inferInsert');
-  const links = models.flatMap((model) => linkOf(ts, checker, model) ?? []);
-  const chosen = [false, true].flatMap((isTenant) => {
-    const those = links.filter((link) => link.isTenant === isTenant);
-    return those.find(({ isNamed }) => isNamed) ?? those[0] ?? [];
-  });
+  const delegates = database.type
+    .getProperties()
+    .map((property) => ({ ...database, name: property.name, type: checker.getTypeOfSymbol(property) }));
+  const links = (prisma ? delegates : having('$inferInsert')).flatMap((model) => linksOf(ts, checker, model));
+  const ordered = links.toSorted((one, other) => Number(other.isNamed) - Number(one.isNamed));
+  const chosen = [false, true].flatMap((kind) => ordered.find(({ isTenant }) => isTenant === kind) ?? []);
   for (const { model, clerkId } of links.filter((link) => !chosen.includes(link)))
     console.log(`Not linked: ${model}, which has ${clerkId} too.`);
   if (chosen[0]?.isTenant !== false)
@@ -95,7 +88,7 @@ export function init(ts: TypeScript, application: string): void {
   const folder = existsSync(path.join(application, 'src')) ? 'src/lib' : 'lib';
   const file = path.join(application, folder, 'identity.ts');
   const own = [path.resolve(application), rootOf(application)];
-  const importOf = ({ file: from, name }: { readonly file: string; readonly name: string }) => {
+  const importOf = (from: string, name: string) => {
     const manifest = ts.findConfigFile(path.dirname(from), ts.sys.fileExists, 'package.json') ?? '';
     const relative = `./${path.relative(path.dirname(file), from)}`.replaceAll(path.sep, '/');
     const specifier = own.includes(path.dirname(manifest))
@@ -105,29 +98,27 @@ export function init(ts: TypeScript, application: string): void {
   };
   const [table, store] = prisma ? ['prismaTable', 'prisma'] : ['drizzleTable', 'drizzle'];
   const getter = `() => ${database.name.replace('default', 'db')}`;
-  const lines = [
+  const text = `${[
     "import { nextLink } from 'clerk-identity-link/next';",
     `import { ${table} } from 'clerk-identity-link/${store}';`,
-    importOf(database),
-    ...(prisma ? [] : chosen.map((link) => importOf({ file: link.file, name: link.model }))),
+    importOf(database.file, database.name),
+    ...(prisma ? [] : chosen.map((link) => importOf(link.file, link.model))),
     '',
     `export const { ${NAMES} } = nextLink({`,
     ...chosen.flatMap(({ model, isTenant, lines }) => [
       `  ${isTenant ? 'tenants' : 'users'}: ${table}(${getter}, ${prisma ? `'${model}'` : model}, {`,
       ...lines,
+      '  }),',
     ]),
     '});',
-  ];
-  if (existsSync(file))
-    return void console.log(`Not overwritten: ${file}. It would be:\n${lines.join('\n')}`);
+  ].join('\n')}\n`;
+  if (existsSync(file)) return void console.log(`Not overwritten: ${file}. It would be:\n${text}`);
   mkdirSync(path.dirname(file), { recursive: true });
-  writeFileSync(file, `${lines.join('\n')}\n`);
+  writeFileSync(file, text);
   console.log(`Wrote ${file}`);
   const written = readSources(ts, application, file);
-  for (const { file: source, start = 0, messageText } of written.program.getSemanticDiagnostics(
-    ...written.sources,
-  )) {
-    const line = (source?.getLineAndCharacterOfPosition(start).line ?? 0) + 1;
+  for (const { start, messageText } of written.program.getSemanticDiagnostics(...written.sources)) {
+    const line = text.slice(0, start).split('\n').length;
     console.log(`Correct ${file}:${line}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`);
   }
   console.log('Next: npx clerk-identity-link doctor');

@@ -20,7 +20,7 @@ export function findUnlinked(ts: TypeScript, application: string): string[] {
   const findings: string[] = [];
 
   const some = (node: Node, matches: (node: Node) => boolean): boolean =>
-    matches(node) || ts.forEachChild(node, (child) => some(child, matches) || undefined) === true;
+    matches(node) || ts.forEachChild(node, (child) => some(child, matches)) === true;
   function report(kind: 'FAILURE' | 'WARNING', node: Node, text: string): void {
     const source = node.getSourceFile();
     const { line } = source.getLineAndCharacterOfPosition(node.getStart());
@@ -30,15 +30,15 @@ export function findUnlinked(ts: TypeScript, application: string): string[] {
   const typeAt = (node: Node | undefined, ...names: readonly string[]) =>
     node && typeIn(checker, checker.getTypeAtLocation(node), ...names);
   const textIn = (type: Type | undefined) => (type?.isStringLiteral() ? type.value : undefined);
-  /** Returns the object and the name of a member such as `prisma.user`, or the original name of a function. */
-  function memberOf(node: Node): { owner?: Node; name: string } {
-    if (ts.isPropertyAccessExpression(node)) return { owner: node.expression, name: node.name.text };
-    if (ts.isElementAccessExpression(node))
-      return { owner: node.expression, name: textIn(typeAt(node.argumentExpression)) ?? '' };
-    const symbol = checker.getSymbolAtLocation(node);
-    const isAlias = symbol && symbol.flags & ts.SymbolFlags.Alias;
-    return { name: (isAlias ? checker.getAliasedSymbol(symbol) : symbol)?.name ?? '' };
+  const ownerOf = (node: Node) =>
+    ts.isPropertyAccessExpression(node) || ts.isElementAccessExpression(node) ? node.expression : undefined;
+  /** Returns the symbol of a member such as `prisma.user`, or of what an imported name stands for. */
+  function symbolOf(node: Node) {
+    const member = ts.isElementAccessExpression(node) ? node.argumentExpression : node;
+    const symbol = checker.getSymbolAtLocation(member);
+    return symbol && symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
   }
+  const nameOf = ({ expression }: CallExpression) => symbolOf(expression)?.name ?? '';
   /** Returns the declaration of a column in a delegate of Prisma or a table of Drizzle. Undefined for another type. */
   function columnIn(type: Type | undefined, name: string): Declaration | undefined {
     const rows = typeIn(checker, type && modelOf(checker, type), 'payload', 'scalars');
@@ -65,13 +65,10 @@ export function findUnlinked(ts: TypeScript, application: string): string[] {
   const isLookup = (node: Node) =>
     ts.isCallExpression(node) && lookups.has(checker.getResolvedSignature(node)?.declaration);
   /** Returns true if the code runs for a user who has a row: in a guard, or beside a lookup or a registration. */
-  const isGuarded = (node: Node): boolean =>
-    isLookup(node) ||
-    (ts.isFunctionLike(node) && some(node, isLookup)) ||
-    (node.parent && isGuarded(node.parent));
-  const isOfChange = ({ parent }: Node): boolean =>
-    parent &&
-    ((ts.isCallExpression(parent) && CHANGE.test(parent.expression.getText())) || isOfChange(parent));
+  const isGuarded = (node: Node) =>
+    ts.findAncestor(node, (each) => isLookup(each) || (ts.isFunctionLike(each) && some(each, isLookup)));
+  const isOfChange = (node: Node) =>
+    ts.findAncestor(node, (each) => ts.isCallExpression(each) && CHANGE.test(each.expression.getText()));
 
   /** Reads a call of `prismaTable` or `drizzleTable`. The types of all uses of the table lead to its `column` in the schema. */
   function tableOf({ arguments: [client, model, options] }: CallExpression) {
@@ -89,20 +86,18 @@ export function findUnlinked(ts: TypeScript, application: string): string[] {
   type Table = ReturnType<typeof tableOf>;
 
   function judge(call: CallExpression, { name, clerkId, column, isClaiming, register }: Table): void {
-    const { owner, name: method } = memberOf(call.expression);
+    const method = nameOf(call);
     if (![INSERTS, UPDATES, READS, LISTS].some((names) => names.test(method))) return;
-    const [first, second] = call.arguments;
-    const isPrisma = columnIn(typeAt(owner), clerkId) === column;
+    const [first] = call.arguments;
+    const isPrisma = columnIn(typeAt(ownerOf(call.expression)), clerkId) === column;
     const isOfTable = isPrisma || columnIn(typeAt(first), clerkId) === column;
     // The values of Drizzle are in the call that follows: `db.insert(users).values(…)`.
     const next = call.parent.parent;
     const values = ts.isCallExpression(next) ? typeAt(next.arguments[0]) : undefined;
     const data = isPrisma ? typeAt(first, method === 'upsert' ? 'create' : 'data') : values;
-    function isColumn(node: Node | undefined): boolean {
-      const { owner: row, name: key } = node ? memberOf(node) : { name: '' };
-      return typeAt(row)?.getProperty(key)?.declarations?.[0] === column && typeAt(node, '_') !== undefined;
-    }
-    const isRead = isPrisma ? filters(typeAt(first, 'where'), clerkId) : isColumn(first) || isColumn(second);
+    const isColumn = (node: Node) =>
+      symbolOf(node)?.declarations?.[0] === column && typeAt(node, '_') !== undefined;
+    const isRead = isPrisma ? filters(typeAt(first, 'where'), clerkId) : call.arguments.some(isColumn);
     if (isOfTable && INSERTS.test(method)) {
       if (sets(data, clerkId, false))
         report('FAILURE', call, `inserts into ${name}. Call ${register}(), and make it an update.`);
@@ -117,21 +112,21 @@ export function findUnlinked(ts: TypeScript, application: string): string[] {
   }
 
   const calls: CallExpression[] = [];
-  for (const source of sources) some(source, (node) => ts.isCallExpression(node) && calls.push(node) < 0);
-  const callsOf = (names: RegExp) => calls.filter(({ expression }) => names.test(memberOf(expression).name));
-  for (const link of callsOf(LINKS))
+  function collect(node: Node): void {
+    if (ts.isCallExpression(node)) calls.push(node);
+    ts.forEachChild(node, collect);
+  }
+  for (const source of sources) collect(source);
+  for (const link of calls.filter((call) => LINKS.test(nameOf(call))))
     for (const property of typeAt(link)?.getProperties() ?? [])
       for (const { declaration } of checker.getTypeOfSymbol(property).getCallSignatures())
         if (property.name !== 'webhook') lookups.add(declaration);
-  const tables = callsOf(TABLES);
-  for (const table of tables.map((call) => ({ call, ...tableOf(call) })))
-    if (table.column) for (const call of calls) judge(call, table);
-    else
-      report(
-        'FAILURE',
-        table.call,
-        'types are missing. Run prisma generate, and write clerkId as a literal.',
-      );
+  const tables = calls.filter((call) => TABLES.test(nameOf(call)));
+  for (const call of tables) {
+    const table = tableOf(call);
+    if (table.column) for (const each of calls) judge(each, table);
+    else report('FAILURE', call, 'types are missing. Run prisma generate, and write clerkId as a literal.');
+  }
   if (tables.length > 0) return findings;
   return ['FAILURE   No call of prismaTable or drizzleTable. Run clerk-identity-link init.'];
 }
