@@ -21,10 +21,8 @@ export interface Surroundings {
   readonly isVerified?: boolean;
 }
 
-/** The reason why the doctor cannot rehearse a registration. It is not a failure. */
-export class NotTried extends Error {
-  override readonly name = 'NotTried';
-}
+/** Creates the reason why the doctor cannot try something. It is not a failure. */
+export const notTried = (message: string) => Object.assign(new Error(message), { name: 'NotTried' });
 
 /** A store of links. All processes must share it, and it must hold at most one row for each id of Clerk. */
 export interface LinkTable {
@@ -46,10 +44,7 @@ export interface Tables {
 /** Reports the error behind a 500 or 503, and of `onCreated`. The client does not get it. */
 export type OnError = (error: unknown, request: string) => void;
 
-/** The tables of a link, and what they may use. */
-export interface Configuration extends Surroundings {
-  readonly tables: Tables;
-}
+export type Configuration = Surroundings & { readonly tables: Tables };
 
 /** Announces each new link, so that the doctor finds the tables of an application. */
 export const created = channel('clerk-identity-link');
@@ -57,9 +52,7 @@ export const created = channel('clerk-identity-link');
 /** Returns the signing secrets of the environment, separated by white space or commas. An empty variable is not set. */
 export function signingSecrets(): string[] {
   const { CLERK_WEBHOOK_SIGNING_SECRET = '', CLERK_WEBHOOK_SECRET = '' } = process.env;
-  const secrets = (CLERK_WEBHOOK_SIGNING_SECRET.trim() || CLERK_WEBHOOK_SECRET)
-    .split(/[\s,]+/)
-    .filter(Boolean);
+  const secrets = (CLERK_WEBHOOK_SIGNING_SECRET.trim() || CLERK_WEBHOOK_SECRET).match(/[^\s,]+/g) ?? [];
   if (!secrets.every((secret) => /^(?:whsec_)?[A-Za-z0-9+/]{32,86}={0,2}$/.test(secret)))
     throw new Error('CLERK_WEBHOOK_SIGNING_SECRET is not a signing secret (whsec_…).');
   return secrets;

@@ -3,25 +3,19 @@ import type { PgColumn, PgDatabase, PgQueryResultHKT, PgTable } from 'drizzle-or
 import { getTableConfig } from 'drizzle-orm/pg-core';
 import { fieldsOf } from '../../../lib/core/values';
 import type { LinkTable } from './configuration';
-import type { First, Found, LooseOptions, Needed, Options } from './table';
+import type { FirstParameter, Found, LooseOptions, Needed, Options } from './table';
 import { CALL_MS, linkTable } from './table';
 
 /** `neon-http` is the driver with `batch`, and without transactions. */
 type Http = { readonly batch: unknown };
-type Inner<D> = D extends { transaction: infer F } ? First<First<F>> : never;
+type Inner<D> = D extends { transaction: infer F } ? FirstParameter<FirstParameter<F>> : never;
 type Transaction<D> = D extends Http ? undefined : Inner<D>;
 type Supported<D> = D extends Http ? { readonly claim?: never; readonly onInsert?: never } : unknown;
 
-type Database = Pick<PgDatabase<PgQueryResultHKT>, 'execute' | 'insert' | 'select' | 'update'>;
-interface Client extends Database {
+type Queries = Pick<PgDatabase<PgQueryResultHKT>, 'execute' | 'insert' | 'select' | 'update'>;
+interface Client extends Queries {
   readonly $client?: unknown;
-  transaction<A>(work: (transaction: Database) => Promise<A>, options: object): Promise<A>;
-}
-
-/** Adds the SQLSTATE of the driver's error, which Drizzle wraps. It decides whether a registration is repeated. */
-function throwWithState(error: unknown): never {
-  const { cause, code } = fieldsOf(error);
-  throw Object.assign(Object(error), { meta: { code: fieldsOf(cause)['code'] ?? code } });
+  transaction<A>(work: (transaction: Queries) => Promise<A>, options: object): Promise<A>;
 }
 
 /** Returns true if a unique key of the table consists of this column alone, for all rows. */
@@ -52,9 +46,9 @@ export function drizzleTable<
 export function drizzleTable(
   database: () => Client,
   table: PgTable,
-  options: LooseOptions<Database | undefined, SQL>,
+  options: LooseOptions<Queries | undefined, SQL>,
 ): LinkTable {
-  const { claim, clerkId: name, where = sql`true` } = options;
+  const { claim, clerkId: name, onInsert, where = sql`true` } = options;
   const columns: Record<string, PgColumn> = getTableColumns(table);
   const columnOf = (key: string): PgColumn => {
     const found = columns[key];
@@ -64,22 +58,38 @@ export function drizzleTable(
   const [id, column] = [columnOf(options.id), columnOf(name)];
   if (!isUnique(table, column)) throw new Error(`The column ${name} needs a unique key: .unique()`);
   const address = claim && columnOf(claim);
-  const at = (transaction: Database = database()) => transaction;
   const read = ([row]: readonly { readonly id: unknown }[]) => (row ? String(row.id) : undefined);
-  return linkTable<Database>(options, {
-    async find(clerkId, transaction) {
-      const isIncluded = sql<boolean>`coalesce(${where}, false)`;
-      const rows = at(transaction).select({ id, isIncluded }).from(table);
-      const [row] = await rows.where(eq(column, clerkId));
-      return row && (row.isIncluded ? String(row.id) : null);
-    },
-    async transaction(clerkId, isOptional, work) {
+  return linkTable<Queries>(options, {
+    rows: (transaction: Queries = database()) => ({
+      async select(clerkId) {
+        const isIncluded = sql<boolean>`coalesce(${where}, false)`;
+        const rows = transaction.select({ id, isIncluded }).from(table);
+        const [row] = await rows.where(eq(column, clerkId));
+        return row && (row.isIncluded ? String(row.id) : null);
+      },
+      async candidates(addresses) {
+        if (!address || addresses.length === 0) return [];
+        const isSame = or(...addresses.map((each) => sql`lower(${address}) = lower(${each})`));
+        const rows = transaction.select({ id, address, clerkId: column }).from(table);
+        return rows.where(and(isSame, where));
+      },
+      async assign(row, clerkId) {
+        const isUnchanged = row.clerkId === null ? isNull(column) : eq(column, row.clerkId);
+        const isSame = address ? eq(address, row.address) : undefined;
+        const update = transaction.update(table).set({ [name]: clerkId });
+        return read(await update.where(and(eq(id, row.id), isUnchanged, isSame, where)).returning({ id }));
+      },
+      insertNew: async (row) =>
+        read(await transaction.insert(table).values(row).onConflictDoNothing().returning({ id })),
+      insertAgain: (row) => transaction.insert(table).values(row).onConflictDoNothing({ target: column }),
+    }),
+    async transaction(clerkId, work) {
       const client = database();
       // Of `pg` and its variants, a Client has them, and a Pool does not.
       if (fieldsOf(client.$client)['connectionParameters'])
         throw new Error('Pass a Pool to drizzle(): concurrent transactions need connections of their own.');
       let isBegun = false;
-      const run = async (transaction: Database) => {
+      const run = async (transaction: Queries) => {
         isBegun = true;
         await transaction.execute(sql`SELECT set_config('statement_timeout', ${String(CALL_MS)}, true)`);
         await transaction.execute(sql`SELECT pg_advisory_xact_lock(hashtextextended(${clerkId}, 0))`);
@@ -90,30 +100,11 @@ export function drizzleTable(
       try {
         return await client.transaction(run, { isolationLevel: 'read committed' });
       } catch (error) {
-        if (isBegun || !/transactions.*support/i.test(String(error))) throwWithState(error);
-        if (isOptional) return work();
+        if (isBegun || !/transactions.*support/i.test(String(error))) throw error;
+        if (!claim && !onInsert) return work();
         const drivers = 'node-postgres, postgres-js, neon-serverless';
         throw new Error(`claim and onInsert need transactions. Drivers: ${drivers}.`, { cause: error });
       }
     },
-    async candidates(addresses, transaction) {
-      if (!address || addresses.length === 0) return [];
-      const isSame = or(...addresses.map((each) => sql`lower(${address}) = lower(${each})`));
-      const rows = at(transaction).select({ id, address, clerkId: column }).from(table);
-      return rows.where(and(isSame, where));
-    },
-    async take(row, clerkId, transaction) {
-      const isUnchanged = row.clerkId === null ? isNull(column) : eq(column, row.clerkId);
-      const isSame = address ? eq(address, row.address) : undefined;
-      const update = at(transaction).update(table);
-      const taken = update.set({ [name]: clerkId }).where(and(eq(id, row.id), isUnchanged, isSame, where));
-      return read(await taken.returning({ id }));
-    },
-    async insert(row, transaction) {
-      const insert = at(transaction).insert(table).values(row).onConflictDoNothing();
-      return read(await insert.returning({ id }).catch(throwWithState));
-    },
-    repeat: (row, _clerkId, transaction) =>
-      at(transaction).insert(table).values(row).onConflictDoNothing({ target: column }),
   });
 }

@@ -1,6 +1,6 @@
 import type { WebhookEvent } from '@clerk/backend/webhooks';
 import { HttpError } from '../../../lib/core/error';
-import { createLink, type Link } from '../../../lib/core/link';
+import { createLink } from '../../../lib/core/link';
 import { createRoute } from '../../../lib/core/route';
 import {
   createReceiveWebhook,
@@ -10,6 +10,7 @@ import {
 } from '../../../lib/core/webhook';
 import {
   type ClerkClient,
+  type Configuration,
   created,
   type LinkTable,
   type OnError,
@@ -40,53 +41,48 @@ export interface CoreOptions {
   readonly onError?: OnError | undefined;
 }
 
-export interface Core {
+/** The functions of a link. `registerTenant` links a Clerk organization like `register`. */
+export interface Core extends Pick<Surroundings, 'registerTenant'> {
   readonly tables: Tables;
   readonly options: CoreOptions;
   /** Links a Clerk user exactly once. Returns undefined for a user whom Clerk does not have. `created` is true in one call. */
   register(clerkUserId: string): Promise<{ userId: string; created: boolean } | undefined>;
-  /** Links a Clerk organization like `register`. */
-  registerTenant(organizationId: string): Promise<{ tenantId: string; created: boolean } | undefined>;
   /** Creates the route of a webhook. It verifies each delivery, registers the user of `user.created`, and runs your handler. */
   webhook(handlers?: WebhookHandlers): (request: Request) => Promise<Response>;
 }
 
-async function receive(request: Request, link: Link, handlers: EventHandlers) {
-  const secrets = signingSecrets();
-  if (secrets.length === 0) throw new Error('Set CLERK_WEBHOOK_SIGNING_SECRET.');
-  const body = await limitWebhookBody(request).text();
-  return createReceiveWebhook(link)(body, request.headers, secrets, handlers);
-}
-
 const log: OnError = (error, request) => console.error(`${request}:`, error);
 
-/** Creates a link over these tables, and the functions of it that need no framework. */
+/** Creates a link over tables, or over those of another link with its options, and the functions of it that need no framework. */
 export function start(
-  tables: Tables,
-  { clerk, headers }: Pick<Surroundings, 'clerk' | 'headers'>,
-  options: CoreOptions,
-): { readonly link: Link; readonly core: Core } {
-  const { onError = log } = options;
-  const registerTenant: Core['registerTenant'] = async (organizationId) => {
+  given: Tables | Core,
+  { clerk: ownClerk, headers }: Pick<Surroundings, 'clerk' | 'headers'>,
+  own: CoreOptions,
+) {
+  const { tables, options: shared }: Pick<Core, 'tables' | 'options'> =
+    'tables' in given ? given : { tables: given, options: {} };
+  const options: CoreOptions = { clerk: own.clerk ?? shared.clerk, onError: own.onError ?? shared.onError };
+  const onError: OnError = (error, request) => {
+    try {
+      (options.onError ?? log)(error, request);
+    } catch (failure) {
+      log(failure, 'onError');
+    }
+  };
+  async function registerTenant(organizationId: string) {
     const { id: tenantId, created } = await link.register('tenant', organizationId);
     return tenantId === undefined ? undefined : { tenantId, created };
-  };
-  const surroundings: Surroundings = { clerk, headers, registerTenant, onError };
+  }
+  const clerk = async () => options.clerk ?? ownClerk();
+  const configuration: Configuration = { tables, clerk, headers, registerTenant, onError };
   const link = createLink({
-    store: storeOf(tables, surroundings),
+    store: storeOf(configuration),
     observer: {
-      handled({ method, route, status, error }) {
-        if (status !== 500) return;
-        try {
-          onError(error, `${method} ${route}`);
-        } catch (failure) {
-          log(failure, 'onError');
-        }
-      },
+      handled: ({ method, route, status, error }) => status === 500 && onError(error, `${method} ${route}`),
     },
   });
   const route = createRoute<Request>(link.observer);
-  created.publish({ ...surroundings, tables });
+  created.publish(configuration);
   const core: Core = {
     tables,
     options,
@@ -96,7 +92,12 @@ export function start(
       return userId === undefined ? undefined : { userId, created };
     },
     webhook(handlers: EventHandlers = {}) {
-      const handle = route(async (request) => Response.json(await receive(request, link, handlers)));
+      const handle = route(async (request) => {
+        const secrets = signingSecrets();
+        if (secrets.length === 0) throw new Error('Set CLERK_WEBHOOK_SIGNING_SECRET.');
+        const body = await limitWebhookBody(request).text();
+        return Response.json(await createReceiveWebhook(link)(body, request.headers, secrets, handlers));
+      });
       return async (request) => handle(request, { params: Promise.resolve({}) });
     },
   };
@@ -110,12 +111,5 @@ async function clerkFromEnvironment(): Promise<ClerkClient> {
 }
 
 /** Links users and organizations without Next.js. Without `clerk`, uses CLERK_SECRET_KEY to read the user of a new row. */
-export const identityLink = (tables: Tables, options: CoreOptions = {}): Core =>
-  start(
-    tables,
-    {
-      headers: async () => undefined,
-      clerk: async () => options.clerk ?? clerkFromEnvironment(),
-    },
-    options,
-  ).core;
+export const identityLink = (given: Tables | Core, options: CoreOptions = {}): Core =>
+  start(given, { headers: async () => undefined, clerk: clerkFromEnvironment }, options).core;

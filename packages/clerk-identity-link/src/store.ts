@@ -1,11 +1,12 @@
 import { isLostRace } from '../../../lib/base/sql-state';
 import type { Kind, Store } from '../../../lib/core/ports';
-import type { LinkTable, Surroundings, Tables } from './configuration';
+import { fieldsOf } from '../../../lib/core/values';
+import type { Configuration, LinkTable } from './configuration';
 
-/** Returns the store of these tables. An application forgets no id. */
-export function storeOf({ users, tenants }: Tables, surroundings: Surroundings): Store {
+/** Returns the store of the tables. An application forgets no id. */
+export function storeOf(configuration: Configuration): Store {
   function tableOf(kind: Kind): LinkTable {
-    const table = kind === 'user' ? users : tenants;
+    const table = configuration.tables[kind === 'user' ? 'users' : 'tenants'];
     if (!table) throw new Error('Name the table of organizations: nextLink({ users, tenants }).');
     return table;
   }
@@ -16,9 +17,10 @@ export function storeOf({ users, tenants }: Tables, surroundings: Surroundings):
       return id === undefined ? { state: 'none' } : { state: 'linked', id };
     },
     insert: async (kind, clerkId, issuedAt) =>
-      tableOf(kind).insert(clerkId, { ...surroundings, isVerified: issuedAt !== undefined }),
+      tableOf(kind).insert(clerkId, { ...configuration, isVerified: issuedAt !== undefined }),
     isForgotten: async (kind, clerkId, issuedAt) =>
-      !(await tableOf(kind).exists(clerkId, { ...surroundings, isVerified: issuedAt !== undefined })),
-    isLostRace,
+      !(await tableOf(kind).exists(clerkId, { ...configuration, isVerified: issuedAt !== undefined })),
+    // Prisma has its own form of the SQLSTATE. In the error of `pg` it is the `code`, and Drizzle wraps that error since 0.44.
+    isLostRace: (error) => [error, { meta: error }, { meta: fieldsOf(error)['cause'] }].some(isLostRace),
   };
 }
