@@ -102,7 +102,7 @@ const FORMS: readonly (readonly ['FAILURE' | 'WARNING' | 'nothing', string])[] =
     'nothing',
     'route(async (_, { userId }) => Response.json(await prisma.user.findFirst({ where: { clerkId: userId } })));',
   ],
-  ['nothing', '// identity-link: The import runs once.\nprisma.user.create({ data: { email, clerkId } });'],
+  ['nothing', '// identity-link: The import runs once.\r\nprisma.user.create({ data: { email, clerkId } });'],
   ['nothing', "'prisma.user.create({ data: { clerkId } })'; // prisma.user.create({ data: { clerkId } })"],
 ];
 

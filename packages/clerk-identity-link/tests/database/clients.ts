@@ -1,4 +1,4 @@
-import { createClerkClient, type User } from '@clerk/backend';
+import { createClerkClient } from '@clerk/backend';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { isNull, type SQL, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
@@ -12,6 +12,7 @@ import { stopAfterAll } from '../../../../tests/vitest/stop-after-all';
 import { identityLink, type LinkTable } from '../../src';
 import { drizzleTable } from '../../src/drizzle';
 import { prismaTable } from '../../src/prisma';
+import type { Options } from '../../src/table';
 import { PrismaClient } from './generated/client';
 
 /** In the collation, the lower case of U+212A (Kelvin) is `k`. */
@@ -60,22 +61,11 @@ export function log(transaction: Transaction): PromiseLike<unknown> {
     ? transaction.$executeRawUnsafe(statement)
     : transaction.execute(sql.raw(statement));
 }
-interface Origin {
-  readonly found: User | undefined;
-  readonly origin: 'created' | 'claimed';
-}
-interface Helpers {
-  readonly verifiedEmail: string | undefined;
-  readonly transaction: Transaction;
-}
 /** The options of a table, for both clients. */
-interface Rules {
-  readonly claim?: 'email';
-  readonly claimDeleted?: boolean;
-  columns?(user: User, helpers: Helpers): Promise<{ email?: string } | undefined>;
-  onInsert?(id: string, transaction: Transaction, origin: Origin): Promise<unknown>;
-  onCreated?(id: string, origin: Origin): Promise<unknown>;
-}
+type Rules = Omit<
+  Options<'user', { email: string }, { email?: string }, Transaction, never, { email?: string }, never>,
+  'id' | 'clerkId' | 'kind' | 'where'
+>;
 /** Each creates a table with a client of its own, as a process does. */
 export const CLIENTS = {
   Prisma(rules: Rules, max?: number) {

@@ -1,10 +1,10 @@
 import { expect, expectTypeOf, test } from 'vitest';
 import { prismaTable } from '../../src/prisma';
-import { calls, createPrisma, createUser, database, register, USER, visit } from './clients';
+import { createPrisma, createUser, database, register, USER, visit } from './clients';
 import type { PrismaClient } from './generated/client';
 import type { UserCreateManyInput } from './generated/models';
 
-test('A row that an extension of the client hides is not signed in, and a process asks Clerk once in five seconds', async () => {
+test('A row that an extension of the client hides is not signed in', async () => {
   const hidden = createPrisma().$extends({
     query: {
       user: {
@@ -16,9 +16,7 @@ test('A row that an extension of the client hides is not signed in, and a proces
   const table = prismaTable(() => hidden, 'user', { ...USER, columns: async () => ({}) });
   const { id } = createUser();
   await database.pool.query('INSERT INTO "User" ("clerkId", "deletedAt") VALUES ($1, now())', [id]);
-  for (const _visit of [1, 2]) expect(await visit(table, id)).toBeUndefined();
-  expect(calls(id)).toBe(1);
-  expect(await register(table, id)).toBeUndefined();
+  expect([await visit(table, id), await register(table, id)]).toEqual([undefined, undefined]);
 });
 
 test('The types accept only a unique column for the id at Clerk', () => {
