@@ -1,4 +1,4 @@
-import type { WebhookEvent } from '@clerk/backend/webhooks';
+import type { WebhookEvent } from '@clerk/backend';
 import { HttpError } from '../../../lib/core/error';
 import { createLink } from '../../../lib/core/link';
 import { createRoute } from '../../../lib/core/route';

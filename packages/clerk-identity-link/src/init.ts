@@ -83,7 +83,7 @@ export function init(ts: TypeScript, application: string): void {
   for (const { model, clerkId } of links.filter((link) => !chosen.includes(link)))
     console.log(`Not linked: ${model}, which has ${clerkId} too.`);
   if (chosen[0]?.isTenant !== false)
-    throw new Error("No model of users has a unique column for Clerk's id. See README.md.");
+    throw new Error("No model of users has a unique column for Clerk's id. Add one, or see README.md.");
 
   const folder = existsSync(path.join(application, 'src')) ? 'src/lib' : 'lib';
   const file = path.join(application, folder, 'identity.ts');
