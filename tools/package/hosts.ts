@@ -12,28 +12,30 @@ export interface Host {
   readonly dependencies: Readonly<Record<string, string>>;
   /** Files by their path in the repository. */
   readonly files: Readonly<Record<string, string>>;
-  /** Path of the module that names the tables, and a wrong line for each right one. */
+  /** Path of the module that names the tables. */
   readonly tables: string;
-  readonly wrong: ReadonlyArray<readonly [right: string, wrong: string]>;
-  /** The id at Clerk of a row from before the sign-up. */
-  readonly unlinked: string | null;
   /** Code that goes past the link in the second line. */
-  readonly unlinkedCode: string;
+  readonly past: string;
 }
 
-/** The tables of a host. */
-export const tablesOf = ({ unlinked }: Pick<Host, 'unlinked'>) => `
-  CREATE TABLE "User" (id SERIAL PRIMARY KEY, email TEXT NOT NULL UNIQUE, name TEXT,
-    "clerkId" TEXT ${unlinked === null ? '' : 'NOT NULL'} UNIQUE);
+export const TABLES = `
+  CREATE TABLE "User" (id SERIAL PRIMARY KEY, email TEXT NOT NULL UNIQUE, name TEXT, "clerkId" TEXT UNIQUE);
   CREATE TABLE "Trial" ("userId" INT PRIMARY KEY REFERENCES "User");
   CREATE TABLE "Organization" (id SERIAL PRIMARY KEY, "clerkId" TEXT NOT NULL UNIQUE, name TEXT NOT NULL)`;
 
-const modelsOf = (clerkId: 'String' | 'String?') => `
+const schemaOf = (generator: string, url = '') => `generator client {
+  ${generator}
+}
+
+datasource db {
+  provider = "postgresql"
+  ${url}
+}
 model User {
   id      Int     @id @default(autoincrement())
   email   String  @unique
   name    String?
-  clerkId ${clerkId} @unique
+  clerkId String? @unique
   trial   Trial?
 }
 
@@ -48,56 +50,45 @@ model Organization {
   name    String
 }
 `;
-
-/** The files of Prisma 7 with the generated client in a folder. */
-const prisma7 = (folder: string, client: string) => ({
-  [`${folder}prisma.config.ts`]: `import { defineConfig } from 'prisma/config';
-
-export default defineConfig({ schema: 'prisma/schema.prisma' });
-`,
-  [`${folder}prisma/schema.prisma`]: `generator client {
-  provider = "prisma-client"
-  output   = "../generated/prisma"
-}
-
-datasource db {
-  provider = "postgresql"
-}
-${modelsOf('String?')}`.replaceAll('\n', '\r\n'),
-  [folder + client]: `import 'server-only';
-import { PrismaPg } from '@prisma/adapter-pg';
-import { PrismaClient } from '${'../'.repeat(client.split('/').length - 1) || './'}generated/prisma/client';
+const clientOf = (module: string) => `import { PrismaPg } from '@prisma/adapter-pg';
+import { PrismaClient } from '${module}';
 
 const adapter = new PrismaPg({ connectionString: process.env['DATABASE_URL'] });
-export const prisma = new PrismaClient({ adapter }).$extends({ name: 'own' });
-`,
-});
+export const prisma = new PrismaClient({ adapter })`;
 
-const OPTIONS = `{
+/** The files of Prisma 7 with the generated client in a folder. */
+const prisma7 = (folder: string, client: string) => {
+  const generated = `${'../'.repeat(client.split('/').length - 1) || './'}generated/prisma/client`;
+  const schema = schemaOf('provider = "prisma-client"\n  output = "../generated/prisma"');
+  return {
+    [`${folder}prisma.config.ts`]: "export default { schema: 'prisma/schema.prisma' };\n",
+    [`${folder}prisma/schema.prisma`]: schema.replaceAll('\n', '\r\n'),
+    [folder + client]: `import 'server-only';\n${clientOf(generated)}.$extends({ name: 'own' });\n`,
+  };
+};
+
+const tables = (prefix: string, users: string, organizations: string, insertTrial: string) => `{
+  users: ${prefix}, ${users}, {
     id: 'id',
     clerkId: 'clerkId',
     columns: async (user, { verifiedEmail }) => ({ email: verifiedEmail ?? '', name: user.fullName }),
     claim: 'email',
-    onInsert: async (id, transaction) => {
-      INSERT_TRIAL
-    },
+    onInsert: (id, transaction) => transaction.${insertTrial},
     onCreated: async (id) => console.log('created', id),
-  }`;
-const tables = (prefix: string, users: string, organizations: string, insertTrial: string) => `{
-  users: ${prefix}, ${users}, ${OPTIONS.replace('INSERT_TRIAL', insertTrial)}),
+  }),
   tenants: ${prefix}, ${organizations}, { kind: 'tenant', id: 'id', clerkId: 'clerkId', columns: ({ name }) => ({ name }) }),
 }`;
 const PRISMA_TABLES = tables(
   'prismaTable(() => prisma',
   "'user'",
   "'organization'",
-  'await transaction.trial.create({ data: { userId: Number(id) } });',
+  'trial.create({ data: { userId: Number(id) } })',
 );
 const DRIZZLE_TABLES = tables(
   'drizzleTable(() => db',
   'users',
   'organizations',
-  'await transaction.insert(trials).values({ userId: Number(id) });',
+  'insert(trials).values({ userId: Number(id) })',
 );
 const NAMES =
   'guard, guardTenant, guardAction, getActor, getTenant, getUser, requireUser, register, registerTenant, webhook';
@@ -108,20 +99,21 @@ export const { ${NAMES} } = nextLink(${argument});
 `;
 const OF_PRISMA = `import { prismaTable } from 'clerk-identity-link/prisma';\nimport { prisma } from './prisma';`;
 
-const WRONG = [
+/** Wrong lines of the module that names the tables. */
+export const WRONG = [
   ["id: 'id'", "id: 'uid'"],
   ["clerkId: 'clerkId'", "clerkId: 'clerk'"],
   ['name: user.fullName', 'nickname: user.fullName'],
   ['name: user.fullName', 'name: user.createdAt'],
   ["claim: 'email'", "claim: 'id'"],
+  ["'organization'", "'organisation'"], // Prisma
 ] as const;
 
-const unlinkedPrisma = (module: string) => `import { prisma } from '${module}';
-export const made = (clerkId: string) => prisma.user.create({ data: { email: '', clerkId } });
+/** Code that goes past the link in the second line. */
+const pastOf = (module: string, insert: string) => `import * as database from '${module}';
+export const past = (clerkId: string) => ${insert};
 `;
-const UNLINKED_DRIZZLE = `import { db, users } from './db';
-export const made = (clerkId: string) => db.insert(users).values({ email: '', clerkId });
-`;
+const PRISMA_INSERT = "database.prisma.user.create({ data: { email: '', clerkId } })";
 
 const PRISMA_6 = '6.19.3';
 
@@ -132,9 +124,7 @@ const OF_ALL = {
   isBuilt: false,
   dependencies: {},
   tables: 'lib/identity.ts',
-  wrong: [...WRONG, ["'organization'", "'organisation'"]],
-  unlinked: null,
-  unlinkedCode: unlinkedPrisma('./prisma'),
+  past: pastOf('./prisma', PRISMA_INSERT),
 } as const;
 
 export const HOSTS: readonly Host[] = [
@@ -160,25 +150,13 @@ export const HOSTS: readonly Host[] = [
       prisma: PRISMA_6,
     },
     files: {
-      'prisma/schema.prisma': `generator client {
-  provider   = "prisma-client-js"
-  engineType = "client"
-}
-
-datasource db {
-  provider = "postgresql"
-  url      = env("DATABASE_URL")
-}
-${modelsOf('String')}`,
-      'lib/prisma.ts': `import { PrismaPg } from '@prisma/adapter-pg';
-import { PrismaClient } from '@prisma/client';
-
-const adapter = new PrismaPg({ connectionString: process.env['DATABASE_URL'] });
-export const prisma = new PrismaClient({ adapter });
-`,
+      'prisma/schema.prisma': schemaOf(
+        'provider = "prisma-client-js"\n  engineType = "client"',
+        'url = env("DATABASE_URL")',
+      ).replace('clerkId String?', 'clerkId String'),
+      'lib/prisma.ts': `${clientOf('@prisma/client')};\n`,
       'lib/identity.ts': nextLink(OF_PRISMA, PRISMA_TABLES),
     },
-    unlinked: 'guest_',
   },
   {
     ...OF_ALL,
@@ -207,8 +185,7 @@ import { db, organizations, trials, users } from './db';`,
         DRIZZLE_TABLES,
       ),
     },
-    wrong: WRONG,
-    unlinkedCode: UNLINKED_DRIZZLE,
+    past: pastOf('./db', "database.db.insert(database.users).values({ email: '', clerkId })"),
   },
   {
     ...OF_ALL,
@@ -226,6 +203,6 @@ export const identity = identityLink(${PRISMA_TABLES});
       'apps/web/lib/identity.ts': nextLink(`import { identity } from '@repo/database/identity';`, 'identity'),
     },
     tables: 'packages/database/identity.ts',
-    unlinkedCode: unlinkedPrisma('@repo/database'),
+    past: pastOf('@repo/database', PRISMA_INSERT),
   },
 ];
