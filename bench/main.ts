@@ -55,15 +55,6 @@ function applicationsFor(dependencies: TestDependencies): Application[] {
   ];
 }
 
-/** Calls each function once in each round. Returns their results by function and round. */
-async function inRounds(measures: readonly (() => Promise<number>)[]): Promise<number[][]> {
-  const results = measures.map((): number[] => []);
-  for (let round = 0; round < rounds; round += 1) {
-    for (const [index, measure] of measures.entries()) results[index]?.push(await measure());
-  }
-  return results;
-}
-
 const median = (values: readonly number[]) =>
   values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN;
 
@@ -84,16 +75,13 @@ interface Measured {
  */
 async function compareRequests(reference: Server, measured: readonly Measured[]) {
   const method = measured[0]?.makeRequest().method;
-  await cpuPerRequest(reference, () => hello(method), warmUp);
-  for (const { server, makeRequest } of measured) await cpuPerRequest(server, makeRequest, warmUp);
-  const [references = [], ...results] = await inRounds([
-    () => cpuPerRequest(reference, () => hello(method), sample),
-    ...measured.map(
-      ({ server, makeRequest }) =>
-        () =>
-          cpuPerRequest(server, makeRequest, sample),
-    ),
-  ]);
+  const all: readonly Measured[] = [{ server: reference, makeRequest: () => hello(method) }, ...measured];
+  const times = all.map((): number[] => []);
+  for (const { server, makeRequest } of all) await cpuPerRequest(server, makeRequest, warmUp);
+  for (let round = 0; round < rounds; round += 1)
+    for (const [index, { server, makeRequest }] of all.entries())
+      times[index]?.push(await cpuPerRequest(server, makeRequest, sample));
+  const [references = [], ...results] = times;
   return { ratios: results.map((each) => formatRatios(each, references)), milliseconds: median(references) };
 }
 

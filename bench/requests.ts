@@ -19,21 +19,17 @@ export interface BenchRequest {
   readonly status: number;
 }
 
-/** Existing users of one application. Each method returns a value of the next user. */
-export interface Users {
-  id(): string;
-  /** Returns the same session token each time. */
-  token(): string;
-  newToken(): string;
-}
+export type Users = ReturnType<typeof usersFrom>;
 
-export function usersFrom(ids: readonly string[], idp: Emulator): Users {
+/** Returns existing users of one application. Each function returns a value of the next user. */
+export function usersFrom(ids: readonly string[], idp: Emulator) {
   const expires = { exp: now() + 6 * 3600 };
   const tokens = ids.map((id) => tokenFor(idp, id, expires));
   let count = 0;
   const next = (values: readonly string[]) => values[count++ % values.length] ?? '';
   return {
     id: () => next(ids),
+    /** Returns the same session token of a user each time. */
     token: () => next(tokens),
     newToken: () => tokenFor(idp, next(ids), expires),
   };

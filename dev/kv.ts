@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage } from 'node:http';
-import { text } from 'node:stream/consumers';
+import { json } from 'node:stream/consumers';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { close, listen } from './system/listen';
@@ -81,7 +81,7 @@ export async function startKvServer({ token, engine = memoryEngine() }: KvServer
 async function handle(request: IncomingMessage, token: string, engine: KvEngine) {
   if (request.headers.authorization !== `Bearer ${token}`)
     return { status: 401, body: { error: 'WRONGPASS invalid or missing auth token' } };
-  const commands = Commands.safeParse(parseJson(await text(request)));
+  const commands = Commands.safeParse(await json(request).catch(() => undefined));
   if (!commands.success) return { status: 400, body: { error: 'ERR failed to parse command' } };
   const run = async ([name, ...args]: z.infer<typeof Command>): Promise<Reply> => {
     try {
@@ -98,12 +98,4 @@ async function handle(request: IncomingMessage, token: string, engine: KvEngine)
   if (request.url === '/pipeline') return { status: 200, body: replies };
   const [reply = { error: 'ERR no command' }] = replies;
   return { status: 'error' in reply ? 400 : 200, body: reply };
-}
-
-function parseJson(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
-  }
 }

@@ -49,9 +49,10 @@ const TASKS: Readonly<Record<string, readonly (readonly Step[])[]>> = {
       { name: 'unused', command: 'knip --treat-config-hints-as-errors' },
       { name: 'layers', command: `depcruise ${SOURCES}` },
       { name: 'document', command: lintDocument },
-      { name: 'workflow', command: 'action-validator .github/workflows/ci.yml' },
-      { name: 'release', command: 'action-validator .github/workflows/release.yml' },
-      { name: 'schedule', command: 'action-validator .github/workflows/verify-clerk.yml' },
+      {
+        name: 'workflows',
+        command: 'for file in .github/workflows/*.yml; do action-validator $file || exit; done',
+      },
     ],
   ],
 };

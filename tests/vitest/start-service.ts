@@ -1,15 +1,11 @@
 import type { TestProject } from 'vitest/node';
 import { OLD_SIGNING_SECRET, SIGNING_SECRET } from '../harness/keys';
-import { startTestService } from '../harness/service';
+import { type ServiceProcess, startTestService } from '../harness/service';
 
 declare module 'vitest' {
   interface ProvidedContext {
     readonly service: {
-      readonly processes: readonly {
-        readonly url: string;
-        readonly pid: number;
-        readonly outputFile: string;
-      }[];
+      readonly processes: readonly Pick<ServiceProcess, 'url' | 'pid' | 'outputFile'>[];
       readonly environment: Readonly<Record<string, string>>;
       readonly issuer: string;
     };
