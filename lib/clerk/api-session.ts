@@ -6,7 +6,7 @@ import { environment } from '../base/env';
 import { withTimeout } from '../core/async';
 import type { Verdict } from '../core/verdict';
 import { type AskProviders, type Credential, otherCredential } from '../http/credential';
-import { NO_VERDICT, readVerdict, signVerdict, VERDICT } from '../http/signed-verdict';
+import { type AuthState, NO_VERDICT, readVerdict, signVerdict, VERDICT } from '../http/signed-verdict';
 import { passedHeader } from '../next/middleware-headers';
 import { decode, isAccessToken, verifyAccessToken } from './access-token';
 import { extractCredential } from './credential';
@@ -18,9 +18,6 @@ import { rejectedVerdict, SIGNED_OUT } from './verdict';
 const VERIFY_MS = 4_000;
 const MAX_AGE_MS = 60_000;
 const MAX_SESSIONS = 5_000;
-
-/** Request headers that pass the auth state to a route: the signed verdict, and the state that the SDK's `auth()` reads. */
-type AuthState = ReadonlyArray<readonly [name: string, value: string]>;
 
 interface Decision {
   readonly verdict: Verdict;

@@ -1,3 +1,4 @@
+import type { DocumentHosts } from '../http/content-security-policy';
 import { clerkEnvironment } from './variables';
 
 /** Returns the settings of Clerk's browser SDK. They are public. */
@@ -14,4 +15,30 @@ export function browserSettings(): { publishableKey: string; proxyUrl?: string }
 export function mailsOnConsole(): string | undefined {
   const { CLERK_FAPI_URL, IDP_CONSOLE_URL } = clerkEnvironment();
   return CLERK_FAPI_URL === undefined ? undefined : IDP_CONSOLE_URL;
+}
+
+/**
+ * Hosts of the provider's abuse and fraud protection. Every application needs them, because a sign-in can hang or fail if they
+ * are blocked. These hosts also use ports other than 443, but only for fetches.
+ * Source: https://clerk.com/docs/guides/secure/best-practices/csp-headers
+ */
+const PROTECTION = 'https://*.protect.clerk.com';
+/** Avatars and logos. The provider's components also read them with `fetch`. */
+const IMAGES = 'https://img.clerk.com';
+/** The provider's bot protection. */
+const BOT_PROTECTION = 'https://challenges.cloudflare.com';
+
+/**
+ * Returns the hosts that pages need for Clerk. The SDK's own `contentSecurityPolicy` option is not used, because it always adds
+ * payment, map and telemetry hosts. A unit test compares the policy with the SDK's policy. On the local stack, the service proxies
+ * the Frontend API on its own origin.
+ */
+export function documentHosts(): DocumentHosts | undefined {
+  const { CLERK_FAPI_URL, IDP_PUBLISHABLE_KEY } = clerkEnvironment();
+  if (CLERK_FAPI_URL !== undefined) return undefined;
+  return {
+    connect: `${IDP_PUBLISHABLE_KEY.frontendApi} ${IMAGES} ${PROTECTION}:*`,
+    images: IMAGES,
+    frames: `${BOT_PROTECTION} ${PROTECTION}`,
+  };
 }

@@ -3,11 +3,10 @@ import { describeError } from '../base/errors';
 import { rateLimitedWarning } from '../base/log';
 import { withTimeout } from '../core/async';
 import type { Verdict } from '../core/verdict';
-import { type AskProviders, clientHeaders, cookieHeader, otherCookies } from '../http/credential';
-import { PAGE_PATH, readVerdict, signVerdict, VERDICT } from '../http/signed-verdict';
-import { cancelRewrite, passedHeader, passHeader, rewrite } from '../next/middleware-headers';
-import { dropInvalidRouterState } from '../next/router-state';
-import { withoutDefaultPort } from '../next/server-action';
+import { type AskProviders, cookieHeader, otherCookies } from '../http/credential';
+import { pageAddress, pageHeaders, unavailablePage } from '../http/page';
+import { readVerdict, signVerdict, VERDICT } from '../http/signed-verdict';
+import { cancelRewrite, passedHeader, passHeader } from '../next/middleware-headers';
 import { usableCookies } from './credential';
 import { completeHandshake, findHandshake, withoutParameters } from './handshake';
 import {
@@ -22,9 +21,6 @@ import { rejectedVerdict } from './verdict';
 
 /** Time limit of a verification or a handshake that needs the provider. */
 const PROVIDER_MS = 3_000;
-const MAX_PATH_LENGTH = 2_000;
-/** Files and pages that are the same for every visitor. */
-const WITHOUT_SESSION = /^\/(?:robots\.txt|icon\.svg|sign-(?:in|up)(?:\/.*)?)$/;
 
 const warn = rateLimitedWarning('session of a page not verified');
 
@@ -33,21 +29,11 @@ const warn = rateLimitedWarning('session of a page not verified');
  * or call the provider with the secret key.
  */
 function sanitize(request: NextRequest): NextRequest {
-  const url = new URL(request.url);
-  const headers = clientHeaders(request.headers);
+  const url = pageAddress(request);
   url.searchParams.delete(REDIRECT_PARAMETER);
-  // Next.js adds this parameter to the requests of its router.
-  url.searchParams.delete('_rsc');
-  headers.delete('authorization');
-  dropInvalidRouterState(headers);
-  // Next.js compares this header with the origin of a server action, and the SDK redirects the browser back to this host.
-  const forwarded = headers.get('x-forwarded-host');
-  if (forwarded) headers.set('x-forwarded-host', withoutDefaultPort(forwarded));
+  const headers = pageHeaders(request, withoutParameters(url));
   const cookies = usableCookies(headers).filter(({ name }) => !REFRESH_COOKIE.test(name));
   headers.set('cookie', cookieHeader(cookies));
-  const { pathname, search } = withoutParameters(url);
-  const path = pathname + search;
-  headers.set(PAGE_PATH, path.length > MAX_PATH_LENGTH ? '/' : path);
   // A redirect would send the body of a server action to the provider.
   if (request.method === 'POST') headers.set(...NO_REDIRECT);
   return new NextRequest(url, { headers, method: request.method });
@@ -110,10 +96,5 @@ export async function pageResponse(
     ? { reason: reason || 'not-verified', isUnchecked }
     : await otherVerdict(page, request, askProviders);
   if (verdict) passHeader(page, VERDICT, signVerdict(verdict));
-  if (!verdict?.isUnchecked) return page;
-  if (request.method === 'POST') return undefined;
-  if (WITHOUT_SESSION.test(request.nextUrl.pathname)) return page;
-  rewrite(page, new URL('/unavailable', request.url));
-  page.headers.set('retry-after', '1');
-  return new Response(null, { status: 503, headers: page.headers });
+  return verdict?.isUnchecked ? unavailablePage(page, request) : page;
 }

@@ -6,6 +6,9 @@ import type { Verdict } from '../core/verdict';
 /** Request header in which the middleware passes the signed verdict to routes and pages. A client cannot set it. */
 export const VERDICT = 'x-identity-link-verdict';
 
+/** Request headers that pass the auth state to a route: the signed verdict, and what an SDK of the provider reads. */
+export type AuthState = ReadonlyArray<readonly [name: string, value: string]>;
+
 /** Request header with the path of the requested page. The middleware does not set it for an API request. */
 export const PAGE_PATH = 'x-identity-link-path';
 

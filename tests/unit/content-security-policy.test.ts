@@ -1,6 +1,8 @@
 import { clerkMiddleware } from '@clerk/nextjs/server';
 import { type NextFetchEvent, NextRequest, NextResponse } from 'next/server';
 import { expect, test } from 'vitest';
+import { setEnvironment } from '#lib/base/env';
+import { documentHosts } from '#lib/clerk/browser-settings';
 import { contentSecurityPolicy } from '#lib/http/content-security-policy';
 
 /** Origin of the provider's API for browsers. */
@@ -43,7 +45,6 @@ function sourcesOf(policy: string): string[] {
 
 /** Returns the sources of the Content-Security-Policy that the installed SDK sets for a production instance. */
 async function sdkSources(): Promise<string[]> {
-  const publishableKey = `pk_live_${Buffer.from(`${new URL(FRONTEND_API).host}$`).toString('base64')}`;
   // The handler returns a redirect, because the SDK requires an encryption key for any other response.
   const middleware = clerkMiddleware(() => NextResponse.redirect('https://app.example.com/sign-in'), {
     publishableKey,
@@ -59,7 +60,9 @@ async function sdkSources(): Promise<string[]> {
   return sources.map((source) => source.replace(/ clerk\.example\.com$/, ` ${FRONTEND_API}`));
 }
 
-const sources = { nonce: 'abc', frontendApi: FRONTEND_API, sameOrigin: false, development: false };
+const publishableKey = `pk_live_${Buffer.from(`${new URL(FRONTEND_API).host}$`).toString('base64')}`;
+setEnvironment({ IDP_SECRET_KEY: 'sk_live_unused_key', IDP_PUBLISHABLE_KEY: publishableKey });
+const sources = { nonce: 'abc', hosts: documentHosts(), development: false };
 
 test("The Content-Security-Policy of the service contains all sources of the policy of Clerk's SDK, except those that the service excludes on purpose", async () => {
   const required = await sdkSources();
@@ -69,7 +72,7 @@ test("The Content-Security-Policy of the service contains all sources of the pol
   expect(missing.toSorted()).toEqual(Object.values(EXCLUDED_BY_REASON).flat().toSorted());
 });
 
-// On the local stack, the service proxies Clerk's Frontend API under the host of the page (`sameOrigin`).
+// On the local stack, the service proxies Clerk's Frontend API under the host of the page (without `hosts`).
 test.each([
   {
     what: 'for a real Clerk instance allows only the host of the page and the hosts that Clerk needs',
@@ -81,7 +84,7 @@ test.each([
   },
   {
     what: 'for the local stack under `next dev` allows `eval()`, but only the host of the page',
-    given: { ...sources, sameOrigin: true, development: true },
+    given: { ...sources, hosts: undefined, development: true },
     script: "'nonce-abc' 'strict-dynamic' 'unsafe-eval'",
     connect: "'self'",
     img: "'self' data:",
