@@ -162,7 +162,7 @@ export default {
     only(
       'only-lib-storage-imports-the-database',
       ['@prisma', 'pg'],
-      ['^lib/(storage|generated)/', '^commands/db-deploy'],
+      ['^lib/(storage|generated)/', '^providers/', '^commands/db-deploy'],
     ),
     {
       name: 'only-lib-storage-imports-the-generated-client',

@@ -1,16 +1,11 @@
 import { createServer } from 'node:net';
-import { signingKey } from 'clerk-emulator';
 import { afterEach, expect, test, vi } from 'vitest';
 import { check, fail } from '#lib/base/check';
-import { setEnvironment } from '#lib/base/env';
 import { errorCode } from '#lib/base/errors';
 import { checkDatabase } from '#lib/doctor/database';
 import { checkDeployedService } from '#lib/doctor/deployed';
-import { checkVariables } from '#lib/doctor/variables';
 import { closeDatabase } from '#lib/storage/database';
 import { listen } from '../../dev/system/listen';
-import { BUILD_TIME_VALUES } from '../harness/build';
-import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
 
 // tests/slow/doctor.test.ts runs the checks against real services. Here are the results that only a stub can cause.
 
@@ -36,49 +31,6 @@ test.each([
   [new DOMException('hidden 7', 'TimeoutError'), 'timeout'],
 ])('An error is described without a secret: %s', (error, code) => {
   expect(errorCode(error)).toBe(code);
-});
-
-const VALID = {
-  ...BUILD_TIME_VALUES,
-  IDP_WEBHOOK_SIGNING_SECRET: `whsec_${Buffer.from('a signing secret for tests only!').toString('base64')}`,
-  IDP_JWT_KEY: signingKey(SIGNING_KEY_PEM).publicKeyPem,
-  DATABASE_URL: 'postgresql://localhost/app',
-  KV_REST_API_URL: 'https://kv.example',
-  KV_REST_API_TOKEN: 'token',
-};
-const LIVE = {
-  IDP_SECRET_KEY: 'sk_live_0123456789',
-  IDP_PUBLISHABLE_KEY: VALID.IDP_PUBLISHABLE_KEY.replace('pk_test_', 'pk_live_'),
-};
-
-test.each([
-  ['ok', {}, ['all required variables are set and valid']],
-  [
-    'ok',
-    { ...LIVE, IDP_AUTHORIZED_PARTIES: 'https://app.example.com', REGISTER_OWN_ID_ONLY: '1' },
-    ['all required variables are set and valid'],
-  ],
-  [
-    'warning',
-    LIVE,
-    [/^IDP_AUTHORIZED_PARTIES/, /^REGISTER_OWN_ID/].map((start) => expect.stringMatching(start)),
-  ],
-  [
-    'failure',
-    { IDP_SECRET_KEY: '', DATABASE_URL: 'hidden', CLERK_API_URL: 'hidden' },
-    [
-      'IDP_SECRET_KEY is missing',
-      expect.stringMatching(/^CLERK_API_URL (?!.*hidden)/),
-      expect.stringMatching(/^DATABASE_URL (?!.*hidden)/),
-    ],
-  ],
-])('The doctor reports the status %s for the variables %j', (status, changes, messages) => {
-  for (const [name, value] of Object.entries({ ...VALID, ...changes })) vi.stubEnv(name, value);
-  setEnvironment();
-  const results = checkVariables();
-  expect(results.map((result) => [result.status, result.message])).toEqual(
-    messages.map((message) => [status, message]),
-  );
 });
 
 test('A check that needs a missing variable is skipped', async () => {

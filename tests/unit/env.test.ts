@@ -1,11 +1,12 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
-import { expect, onTestFinished, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { databaseOptions } from '#lib/base/database-url';
-import { parseEnvironmentSubset, variables } from '#lib/base/env';
+import { parseEnvironmentSubset, setEnvironment, variables } from '#lib/base/env';
 import { InvalidEnvironmentError } from '#lib/base/errors';
 import { variables as clerkVariables } from '#lib/clerk/variables';
+import { checkVariables } from '#lib/doctor/variables';
 import { allVariables } from '#lib/variables';
 import { BUILD_TIME_VALUES as complete } from '../harness/build';
 import { SIGNING_KEY_PEM } from '../harness/dependencies/signing-key';
@@ -262,4 +263,42 @@ test('README.md, .env.example and the contract describe each variable of the ser
   expect(names.filter((name) => count(readme, name) !== (isLocal(name) ? 0 : 1))).toEqual([]);
   const withoutFormat = names.filter((name) => count(formats, name) !== 1);
   expect(withoutFormat).toEqual(['IDP_WEBHOOK_SIGNING_SECRET', 'KV_REST_API_URL', 'KV_REST_API_TOKEN']);
+});
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+const LIVE = {
+  IDP_SECRET_KEY: 'sk_live_0123456789',
+  IDP_PUBLISHABLE_KEY: complete.IDP_PUBLISHABLE_KEY.replace('pk_test_', 'pk_live_'),
+};
+
+test.each([
+  ['ok', {}, ['all required variables are set and valid']],
+  [
+    'ok',
+    { ...LIVE, IDP_AUTHORIZED_PARTIES: 'https://app.example.com', REGISTER_OWN_ID_ONLY: '1' },
+    ['all required variables are set and valid'],
+  ],
+  [
+    'warning',
+    LIVE,
+    [/^IDP_AUTHORIZED_PARTIES/, /^REGISTER_OWN_ID/].map((start) => expect.stringMatching(start)),
+  ],
+  [
+    'failure',
+    { IDP_SECRET_KEY: '', DATABASE_URL: 'hidden', CLERK_API_URL: 'hidden' },
+    [
+      'IDP_SECRET_KEY is missing',
+      expect.stringMatching(/^CLERK_API_URL (?!.*hidden)/),
+      expect.stringMatching(/^DATABASE_URL (?!.*hidden)/),
+    ],
+  ],
+])('The doctor reports the status %s for the variables %j', (status, changes, messages) => {
+  for (const [name, value] of Object.entries({ ...complete, ...changes })) vi.stubEnv(name, value);
+  setEnvironment();
+  const results = checkVariables();
+  expect(results.map((result) => [result.status, result.message])).toEqual(
+    messages.map((message) => [status, message]),
+  );
 });

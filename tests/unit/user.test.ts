@@ -3,6 +3,7 @@ import { setEnvironment } from '#lib/base/env';
 import { log } from '#lib/base/log';
 import { withLogFields } from '#lib/http/request-log';
 import { PAGE_PATH, signVerdict, VERDICT } from '#lib/http/signed-verdict';
+import { mainProvider } from '#lib/main-provider';
 import { getActor, getTenant, getUser, requireUser } from '#lib/user';
 import { BUILD_TIME_VALUES } from '../harness/build';
 
@@ -41,7 +42,7 @@ test('In a page without a session, getUser() returns undefined and logs the reas
   visit({ reason: 'signed-out' });
   expect(await getUser()).toBeUndefined();
   expect(info.mock.calls[0]?.[0]).toMatchObject({ reason: 'signed-out' });
-  const path = `/sign-in?redirect_url=${encodeURIComponent('/projects?page=2&a=b')}`;
+  const path = `${mainProvider.paths.signIn}?redirect_url=${encodeURIComponent('/projects?page=2&a=b')}`;
   const digest = expect.stringContaining(`;${path};`);
   await expect(requireUser()).rejects.toEqual(expect.objectContaining({ digest }));
   visit({ user: 'user_forgotten', issuedAt: 1 });

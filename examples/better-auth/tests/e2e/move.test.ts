@@ -28,7 +28,8 @@ test('A user of Clerk moves, signs in at Better Auth with the same password, and
   await tab.getByLabel('E-mail address').fill('ada@example.com');
   await tab.getByLabel('Password').fill(PASSWORD);
   await tab.getByRole('button', { name: 'Log in' }).click();
-  await tab.waitForURL('/account');
+  await tab.waitForURL('/');
+  await tab.goto('/account');
   const after = await shownLink(tab);
   expect(after.userId).toBe(before.userId);
   await page.reload();

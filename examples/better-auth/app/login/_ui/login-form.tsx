@@ -2,7 +2,7 @@
 
 import { type FormEvent, useState } from 'react';
 
-/** A form that signs in, or creates an account. Afterwards, the browser opens the account page. */
+/** A form that signs in, or creates an account. Afterwards, the browser opens the home page. */
 export function LoginForm() {
   const [problem, setProblem] = useState('');
 
@@ -18,7 +18,7 @@ export function LoginForm() {
       body: JSON.stringify({ email, password, name: '' }),
     }).catch(() => undefined);
     // Loads the whole page, because the router could show pages from before the sign-in.
-    if (response?.ok) location.assign('/account');
+    if (response?.ok) location.assign('/');
     else setProblem(response?.status === 429 ? 'Too many attempts. Wait a minute.' : 'This did not work.');
   }
 
