@@ -65,7 +65,7 @@ export default {
       from: { path: '^packages/clerk-identity-link/src/' },
       to: {
         path: '^(app|lib|events|prisma|commands|dev|tests|bench|middleware|instrumentation|server)',
-        pathNot: '^lib/(core/|base/sql-state|clerk/(credential|sdk-formats))',
+        pathNot: '^lib/(core/|base/sql-state|clerk/sdk-formats)',
       },
     },
     {

@@ -6,7 +6,7 @@ import { documentHosts } from '#lib/clerk/browser-settings';
 import { pageResponse } from '#lib/clerk/page-session';
 import { clerkEnvironment } from '#lib/clerk/variables';
 import { verdictOf } from '#lib/clerk/verdict';
-import { nextForDocument } from '#lib/http/content-security-policy';
+import { nextForDocument } from '#lib/http/page';
 import { signVerdict, VERDICT } from '#lib/http/signed-verdict';
 import { createMiddleware } from '#lib/middleware';
 import { providers } from '#providers';

@@ -2,7 +2,6 @@ import { type NextFetchEvent, type NextMiddleware, type NextRequest, NextRespons
 import { environment } from './base/env';
 import type { Verdict } from './core/verdict';
 import { isApi, rejectedStatus } from './http/address';
-import { nextForDocument } from './http/content-security-policy';
 import {
   type AskProviders,
   type Credential,
@@ -10,7 +9,7 @@ import {
   otherCookies,
   otherCredential,
 } from './http/credential';
-import { pageAddress, pageHeaders, unavailablePage } from './http/page';
+import { nextForDocument, pageAddress, pageHeaders, unavailablePage } from './http/page';
 import { type RejectionStatus, rejection } from './http/rejection';
 import { type AuthState, signVerdict, VERDICT } from './http/signed-verdict';
 import { rejectedActionStatus } from './next/server-action';

@@ -9,8 +9,7 @@ import { type AskProviders, type Credential, otherCredential } from '../http/cre
 import { type AuthState, NO_VERDICT, readVerdict, signVerdict, VERDICT } from '../http/signed-verdict';
 import { passedHeader } from '../next/middleware-headers';
 import { decode, isAccessToken, verifyAccessToken } from './access-token';
-import { extractCredential } from './credential';
-import { NO_REDIRECT, REASON_HEADER, SESSION_HEADERS } from './sdk-formats';
+import { extractCredential, NO_REDIRECT, REASON_HEADER, SESSION_HEADERS } from './sdk-formats';
 import { clerkEnvironment } from './variables';
 import { rejectedVerdict, SIGNED_OUT } from './verdict';
 

@@ -1,4 +1,4 @@
-import type { DocumentHosts } from '../http/content-security-policy';
+import type { DocumentHosts } from '../http/page';
 import { clerkEnvironment } from './variables';
 
 /** Returns the settings of Clerk's browser SDK. They are public. */

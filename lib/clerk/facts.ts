@@ -172,7 +172,7 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
       return expectMembership(data, [null, null]);
     },
   },
-  'lib/clerk/handshake.ts, lib/clerk/credential.ts: a handshake sets these cookies': {
+  'lib/clerk/handshake.ts, lib/clerk/sdk-formats.ts: a handshake sets these cookies': {
     'a handshake returns to the page with a session': async (data) => {
       needBrowser(data);
       const query = `${data.browser.query}&redirect_url=${encodeURIComponent(PAGE)}&format=nonce`;

@@ -7,7 +7,6 @@ import { type AskProviders, cookieHeader, otherCookies } from '../http/credentia
 import { pageAddress, pageHeaders, unavailablePage } from '../http/page';
 import { readVerdict, signVerdict, VERDICT } from '../http/signed-verdict';
 import { cancelRewrite, passedHeader, passHeader } from '../next/middleware-headers';
-import { usableCookies } from './credential';
 import { completeHandshake, findHandshake, withoutParameters } from './handshake';
 import {
   NO_REDIRECT,
@@ -15,6 +14,7 @@ import {
   REDIRECT_PARAMETER,
   REFRESH_COOKIE,
   REPORT_HEADERS,
+  usableCookies,
 } from './sdk-formats';
 import { clerkEnvironment } from './variables';
 import { rejectedVerdict } from './verdict';

@@ -3,7 +3,7 @@ import { type NextFetchEvent, NextRequest, NextResponse } from 'next/server';
 import { expect, test } from 'vitest';
 import { setEnvironment } from '#lib/base/env';
 import { documentHosts } from '#lib/clerk/browser-settings';
-import { contentSecurityPolicy } from '#lib/http/content-security-policy';
+import { contentSecurityPolicy } from '#lib/http/page';
 
 /** Origin of the provider's API for browsers. */
 const FRONTEND_API = 'https://clerk.example.com';

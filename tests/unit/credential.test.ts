@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { extractCredential } from '#lib/clerk/credential';
+import { extractCredential } from '#lib/clerk/sdk-formats';
 import { clientHeaders, parseCookies } from '#lib/http/credential';
 
 const TOKEN = 'eyJh.eyJz.c2ln';

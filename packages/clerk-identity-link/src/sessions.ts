@@ -1,6 +1,10 @@
 import { auth } from '@clerk/nextjs/server';
-import { extractCredential } from '../../../lib/clerk/credential';
-import { parseOrganization, REASON_HEADER, WITHOUT_KEYS } from '../../../lib/clerk/sdk-formats';
+import {
+  extractCredential,
+  parseOrganization,
+  REASON_HEADER,
+  WITHOUT_KEYS,
+} from '../../../lib/clerk/sdk-formats';
 import type { Sessions } from '../../../lib/core/ports';
 import { isIdentityProviderUserId } from '../../../lib/core/values';
 import { parseActor, type Verdict } from '../../../lib/core/verdict';
