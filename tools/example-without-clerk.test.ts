@@ -62,9 +62,8 @@ test(
     const { database, environment } = stopAfterAll(
       await startDependencies({ environment: { ...unset, ...set, ...secret } }),
     );
-    const migration =
-      'examples/better-auth/prisma/migrations/20261202000000_create_better_auth/migration.sql';
-    await database.pool.query(readFileSync(migration, 'utf8'));
+    const command = (line: string) => runThere(`node --import tsx commands/${line}`, environment);
+    await command('db-deploy.ts');
     const service = stopAfterAll(
       startProcess(process.execPath, [`${BUILD_FOLDER}/server.mjs`, '-p', String(port)], {
         cwd: folder,
@@ -98,7 +97,6 @@ test(
     expect(await deliver(url, userCreated('user_by_event'))).toMatchObject({ status: 200 });
     expect(await database.idsOf('user_by_event')).toHaveLength(1);
 
-    const command = (line: string) => runThere(`node --import tsx commands/${line}`, environment);
     expect(await command(`users.ts show ${id}`)).toContain(userId);
     expect(await command('users.ts --help')).not.toContain('backfill');
     const doctor = z.object({ status: z.string() });
