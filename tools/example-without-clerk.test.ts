@@ -62,6 +62,11 @@ test(
     const { database, environment } = stopAfterAll(
       await startDependencies({ environment: { ...unset, ...set, ...secret } }),
     );
+    const incomplete = { ...environment, VERDICT_SIGNING_KEY: '' };
+    const start = `node ${BUILD_FOLDER}/server.mjs`;
+    await expect(runThere(start, { ...incomplete, NEXT_DIST_DIR: BUILD_FOLDER })).rejects.toThrow(
+      'VERDICT_SIGNING_KEY is missing',
+    );
     const command = (line: string) => runThere(`node --import tsx commands/${line}`, environment);
     await command('db-deploy.ts');
     const service = stopAfterAll(

@@ -77,11 +77,14 @@ export const parsedBy = <T>(read: (value: string) => ParseResult<T>) =>
     }),
   );
 
+/** A service without Clerk requires this key. */
+export const verdictKey = required.check(
+  z.regex(/^[\x21-\x7e]{32,}$/, 'must have at least 32 printable ASCII characters'),
+);
+
 /** The variables of this service. Next.js, OpenTelemetry, the hosting platform and lib/clerk read others. */
 export const variables = z.object({
-  VERDICT_SIGNING_KEY: z.optional(
-    required.check(z.regex(/^[\x21-\x7e]{32,}$/, 'must have at least 32 printable ASCII characters')),
-  ),
+  VERDICT_SIGNING_KEY: z.optional(verdictKey),
   IDP_WEBHOOK_SIGNING_SECRET: parsedBy(readSigningSecrets),
   IDP_AUTHORIZED_PARTIES: z.optional(parsedBy(readOrigins)),
   PUBLIC_ORIGIN: z.optional(parsedBy(readPublicOrigin)),
