@@ -82,7 +82,7 @@ describe.each(['user', 'tenant'] as const)('npm run %ss -- relink', (kind) => {
       const reported = stdout.split('\n').filter((line) => line.startsWith('line '));
       expect(reported.map((line) => line.split(/: \S* -> |\. /)[0])).toEqual(expected);
       expect(reported[7]).toBe(
-        'line 9: unknown old id: unknown -> x_1. For a user, run a backfill with the IDP_SECRET_KEY of the old instance. Otherwise remove the line.',
+        'line 9: unknown old id: unknown -> x_1. For a user, run a backfill with the secret key of the old instance. Otherwise remove the line.',
       );
       expect(stdout).toMatch(
         /\n14 lines, 1 to move, 0 already moved, 13 collisions\nNothing was changed\.\n$/,
