@@ -10,8 +10,8 @@ import {
 import * as z from 'zod/mini';
 import { isLoopback } from '../base/env';
 import { limitBody } from '../core/body';
-import { fieldsOf, isIdentityProviderUserId, parseJson } from '../core/values';
-import { parseActor, type Verdict } from '../core/verdict';
+import { fieldsOf, isIdentityProviderUserId, parseActor, parseJson } from '../core/values';
+import type { Verdict } from '../core/verdict';
 import type { Provider } from '../providers';
 
 /** The algorithms of the library whose signatures have a public key. */

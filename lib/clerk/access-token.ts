@@ -1,7 +1,7 @@
 import { verifyToken } from '@clerk/backend';
 import * as z from 'zod/mini';
-import { isIdentityProviderUserId, parseJson } from '../core/values';
-import { parseActor, type Verdict } from '../core/verdict';
+import { isIdentityProviderUserId, parseActor, parseJson } from '../core/values';
+import type { Verdict } from '../core/verdict';
 import { clerkEnvironment, issuer } from './variables';
 import { rejectedVerdict } from './verdict';
 

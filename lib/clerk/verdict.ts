@@ -1,7 +1,7 @@
 import { describeError } from '../base/errors';
 import { rateLimitedWarning } from '../base/log';
-import { isIdentityProviderUserId } from '../core/values';
-import { parseActor, type Verdict } from '../core/verdict';
+import { isIdentityProviderUserId, parseActor } from '../core/values';
+import type { Verdict } from '../core/verdict';
 import { parseOrganization, WITHOUT_KEYS } from './sdk-formats';
 import { clerkEnvironment } from './variables';
 

@@ -1,3 +1,5 @@
+import type { Actor } from './verdict';
+
 /**
  * Returns what is wrong with a value that must be a text. Returns undefined for a non-empty string of at most `maxLength` code
  * points that PostgreSQL and JSON can represent: well-formed Unicode without NUL.
@@ -37,4 +39,13 @@ export function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Returns the actor in the claim `act` of a session token (RFC 8693, 4.1), undefined without the claim, null if malformed. */
+export function parseActor(act: unknown): Actor | null | undefined {
+  if (act === undefined || act === null) return undefined;
+  const { sub, type = null } = fieldsOf(act);
+  if (!isIdentityProviderUserId(sub)) return null;
+  if (type === null) return { id: sub };
+  return typeof type === 'string' ? { id: sub, type } : null;
 }

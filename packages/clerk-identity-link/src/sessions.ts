@@ -6,8 +6,8 @@ import {
   WITHOUT_KEYS,
 } from '../../../lib/clerk/sdk-formats';
 import type { Sessions } from '../../../lib/core/ports';
-import { isIdentityProviderUserId } from '../../../lib/core/values';
-import { parseActor, type Verdict } from '../../../lib/core/verdict';
+import { isIdentityProviderUserId, parseActor } from '../../../lib/core/values';
+import type { Verdict } from '../../../lib/core/verdict';
 
 /**
  * Returns the verdict on the session that `clerkMiddleware` verified. Returns no user for an id that a database cannot store
