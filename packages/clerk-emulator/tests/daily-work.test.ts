@@ -1,37 +1,22 @@
 import { expect, test } from 'vitest';
-import { developmentBrowser } from './helpers/development-browser';
-import { clerkFor, startForTest } from './helpers/emulator';
+import { developmentBrowser, EMAIL, PASSWORD, startWithUser } from './helpers/development-browser';
 import { bearer } from './helpers/requests';
 
-const PASSWORD = 'correct horse battery';
 const PNG = Buffer.from('iVBORw0KGgo=', 'base64');
 
-async function start(options = {}) {
-  const emulator = await startForTest(options);
-  const user = emulator.createUser({ email: 'ada@example.com', password: PASSWORD });
-  const browser = await developmentBrowser(emulator);
-  const signedIn = await browser.signIn(user.email, { password: PASSWORD });
-  return {
-    emulator,
-    user,
-    browser,
-    clerk: clerkFor(emulator),
-    session: signedIn.response?.created_session_id,
-  };
-}
-
 test('A picture is stored and served, and a file that is not a picture is rejected', async () => {
-  const { emulator, user, browser, clerk } = await start();
-  const { id: organizationId } = emulator.createOrganization({ name: 'Acme', createdBy: user.id });
+  const { provider, user, enter, clerk } = await startWithUser();
+  const browser = await enter();
+  const { id: organizationId } = provider.createOrganization({ name: 'Acme', createdBy: user.id });
   const upload = (path: string, method: string, type: string) => {
     const body = new FormData();
     body.append('file', new Blob([PNG], { type }), 'picture');
     const query = new URLSearchParams({ __clerk_db_jwt: browser.token, _method: method });
-    return fetch(`${emulator.url}${path}?${query}`, { method: 'POST', body });
+    return fetch(`${provider.url}${path}?${query}`, { method: 'POST', body });
   };
   const stored = async (response: Response) => {
     expect(response.status).toBe(200);
-    const { imageUrl } = emulator.store.users.get(user.id) ?? {};
+    const { imageUrl } = provider.store.users.get(user.id) ?? {};
     return imageUrl ?? '';
   };
   const picture = await fetch(await stored(await upload('/v1/me/profile_image', 'POST', 'image/png')));
@@ -49,8 +34,8 @@ test('A picture is stored and served, and a file that is not a picture is reject
 });
 
 test('A path of Clerk that is not emulated gets a 501 that names it, and any other path a 401 or 404', async () => {
-  const { emulator } = await start();
-  const secret = bearer(emulator.variables['CLERK_SECRET_KEY'] ?? '');
+  const { provider } = await startWithUser();
+  const secret = bearer(provider.variables['CLERK_SECRET_KEY'] ?? '');
   for (const [path, status, headers] of [
     ['/v1/billing/plans', 501],
     ['/api_keys', 501],
@@ -61,16 +46,17 @@ test('A path of Clerk that is not emulated gets a 501 that names it, and any oth
     ['/v1/nothing', 404, secret],
     ['/v1/saml_connections', 401],
   ] as const) {
-    const response = await fetch(emulator.url + path, headers ? { headers } : {});
+    const response = await fetch(provider.url + path, headers ? { headers } : {});
     expect([path, response.status]).toEqual([path, status]);
     if (status === 501) expect(await response.text()).toMatch(new RegExp(`GET ${path}.*README`));
   }
 });
 
 test("Clerk's errors for a left organization, a second invitation, a short user name and a setting that is off", async () => {
-  const { emulator, user, browser, session } = await start({ usernames: true });
-  const { id } = emulator.createOrganization({ name: 'Acme', createdBy: user.id });
-  const left = await browser.call('POST', `/v1/client/sessions/${session}/touch`, {
+  const { provider, user, enter } = await startWithUser({ usernames: true });
+  const browser = await enter();
+  const { id } = provider.createOrganization({ name: 'Acme', createdBy: user.id });
+  const left = await browser.call('POST', `/v1/client/sessions/${browser.sessionId}/touch`, {
     active_organization_id: 'org_left',
   });
   expect(left).toMatchObject({ status: 403, code: 'organization_not_found_or_unauthorized' });
@@ -84,7 +70,7 @@ test("Clerk's errors for a left organization, a second invitation, a short user 
   expect(await rename('ab')).toBe('form_username_invalid_length');
   expect(await rename('a b c d')).toBe('form_username_invalid_character');
   expect(await rename('ada-l')).toBeUndefined();
-  const other = await developmentBrowser(emulator);
+  const other = await developmentBrowser(provider);
   const byGoogle = { strategy: 'oauth_google', redirect_url: 'http://localhost:3000/' };
   for (const kind of ['ins', 'ups'])
     expect((await other.call('POST', `/v1/client/sign_${kind}`, byGoogle)).code).toBe(
@@ -99,11 +85,11 @@ test.each([
   ['Microsoft Edge 140.0.0.0', 'Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0'],
   ['Safari 18.5', 'Version/18.5 Mobile/15E148 Safari/604.1'],
 ])('A device of a user has the name and the version of its browser: %s', async (name, agent) => {
-  const { emulator, user } = await start();
+  const { provider } = await startWithUser();
   const headers = { 'user-agent': `Mozilla/5.0 (X11) AppleWebKit/537.36 (KHTML, like Gecko) ${agent}` };
-  const opened = await fetch(`${emulator.url}/v1/dev_browser`, { method: 'POST', headers });
-  const browser = await developmentBrowser(emulator, (await opened.json()).id);
-  await browser.signIn(user.email, { password: PASSWORD });
+  const opened = await fetch(`${provider.url}/v1/dev_browser`, { method: 'POST', headers });
+  const browser = await developmentBrowser(provider, (await opened.json()).id);
+  await browser.signIn(EMAIL, { password: PASSWORD });
   const devices = await (await browser.send('GET', '/v1/me/sessions/active')).json();
   const { browser_name, browser_version } = devices.at(-1).latest_activity;
   expect(`${browser_name} ${browser_version}`).toBe(name);

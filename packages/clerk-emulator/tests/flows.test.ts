@@ -1,26 +1,15 @@
 import { decodeJwt } from '@clerk/backend/jwt';
 import { expect, test } from 'vitest';
-import type { EmulatorOptions } from '../src/emulator';
-import { developmentBrowser } from './helpers/development-browser';
-import { clerkFor, startForTest } from './helpers/emulator';
+import { developmentBrowser, EMAIL, PASSWORD, startWithUser } from './helpers/development-browser';
 
-const EMAIL = 'ada+clerk_test@example.com';
-const PASSWORD = 'correct horse';
-
-async function signIn(options: Partial<EmulatorOptions> = {}) {
-  const provider = await startForTest(options);
-  const user = provider.createUser({ email: EMAIL, password: PASSWORD });
-  const enter = async () => {
-    const browser = await developmentBrowser(provider);
-    const signedIn = await browser.signIn(EMAIL, { password: PASSWORD });
-    return { ...browser, session: provider.store.sessions.get(signedIn.response?.created_session_id ?? '') };
-  };
-  const claims = (sessionId = '') => decodeJwt(provider.sessionToken(sessionId)).payload;
-  return { provider, user, enter, claims };
+async function start(options: Parameters<typeof startWithUser>[0] = {}) {
+  const started = await startWithUser(options);
+  const claims = (sessionId = '') => decodeJwt(started.provider.sessionToken(sessionId)).payload;
+  return { ...started, claims };
 }
 
 test('A sign-in activates the organization of the last session, and at first the one joined last', async () => {
-  const { provider, user, enter, claims } = await signIn();
+  const { provider, user, enter, claims } = await start();
   const [first, last] = ['First', 'Last'].map((name) =>
     provider.createOrganization({ name, createdBy: user.id }),
   );
@@ -29,14 +18,14 @@ test('A sign-in activates the organization of the last session, and at first the
   const path = `/v1/client/sessions/${browser.session?.id}/touch`;
   await browser.call('POST', path, { active_organization_id: first?.id ?? '' });
   expect((await enter()).session?.organizationId).toBe(first?.id);
-  const none = await signIn({ activeOrganization: 'none' });
+  const none = await start({ activeOrganization: 'none' });
   none.provider.createOrganization({ name: 'First', createdBy: none.user.id });
   expect((await none.enter()).session?.organizationId).toBeNull();
 });
 
 test('With organizationRequired, a session without an organization is pending in both APIs and in its token', async () => {
-  const { provider, user, enter, claims } = await signIn({ organizationRequired: true });
-  const { sessions } = clerkFor(provider);
+  const { provider, user, enter, claims, clerk } = await start({ organizationRequired: true });
+  const { sessions } = clerk;
   const browser = await enter();
   const id = browser.session?.id ?? '';
   const path = `/v1/client/sessions/${id}`;
@@ -57,7 +46,7 @@ test('Custom roles reach the session token, and decide what a member may change'
     'org:admin': ['org:posts:read', 'org:billing:manage'],
     'org:editor': ['org:posts:read', 'org:sys_profile:manage'],
   };
-  const { provider, user, enter, claims } = await signIn({ roles });
+  const { provider, user, enter, claims } = await start({ roles });
   const { id } = provider.createOrganization({ name: 'Acme', createdBy: user.id });
   const browser = await enter();
   expect(claims(browser.session?.id)).toMatchObject({
@@ -75,7 +64,7 @@ test('Custom roles reach the session token, and decide what a member may change'
 });
 
 test('A browser merges unsafe metadata, and replaces it only with an API version up to 2025-11-10', async () => {
-  const { provider, user, enter } = await signIn();
+  const { provider, user, enter } = await start();
   const browser = await enter();
   const metadata = () => provider.store.users.get(user.id)?.unsafeMetadata;
   const patch = (path: string, value: object) =>
@@ -88,7 +77,7 @@ test('A browser merges unsafe metadata, and replaces it only with an API version
 });
 
 test('A second address signs in after its verification, and can be the primary one', async () => {
-  const { provider, user, enter } = await signIn();
+  const { provider, user, enter } = await start();
   const browser = await enter();
   const second = 'second+clerk_test@example.com';
   const path = '/v1/me/email_addresses';
@@ -113,7 +102,7 @@ test('A second address signs in after its verification, and can be the primary o
 
 test('A sign-up takes an identifier of either kind and the legal terms, and continues with a social provider', async () => {
   const settings = { phoneNumbers: true, socialProviders: ['google'], verifyEmailAtSignUp: false };
-  const { provider } = await signIn(settings);
+  const { provider } = await start(settings);
   const browser = await developmentBrowser(provider);
   const phone = '+12015550123';
   const form = { email_address_or_phone_number: phone, legal_accepted: 'true' };
@@ -140,7 +129,7 @@ test('A sign-up takes an identifier of either kind and the legal terms, and cont
 test('With multiSession, two users are signed in, and the one that was active last gets the handshake', async () => {
   let time = Date.now();
   const clock = { now: () => ++time, after: () => () => undefined };
-  const { provider, enter } = await signIn({ multiSession: true, usernames: true, clock });
+  const { provider, enter } = await start({ multiSession: true, usernames: true, clock });
   const browser = await enter();
   const form = { email_address: 'b+clerk_test@example.com', password: PASSWORD, username: 'grace' };
   const signUp = (await browser.call('POST', '/v1/client/sign_ups', form)).response?.id;
@@ -159,7 +148,7 @@ test('With multiSession, two users are signed in, and the one that was active la
 });
 
 test.each(['password', 'email_code'])('A signed-in user is verified again by %s', async (strategy) => {
-  const { provider, enter, claims } = await signIn();
+  const { provider, enter, claims } = await start();
   const browser = await enter();
   const id = browser.session?.id ?? '';
   const session = provider.store.sessions.get(id);

@@ -3,23 +3,20 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { verifyToken } from '@clerk/backend';
 import { expect, test } from 'vitest';
-import type { Emulator } from '../src/emulator';
-import { BrowserResponse, developmentBrowser } from './helpers/development-browser';
+import {
+  BrowserResponse,
+  developmentBrowser,
+  EMAIL,
+  PASSWORD,
+  startWithUser,
+} from './helpers/development-browser';
 import { SECRET_KEY, startForTest } from './helpers/emulator';
 import { CLERK_JS_FOLDER } from './helpers/folders';
 import { sendRequest } from './helpers/requests';
 import { temporaryFolder } from './helpers/temporary-folder';
 
 const productionKey = `pk_live_${Buffer.from('clerk.local.example$').toString('base64')}`;
-const password = 'correct horse';
 const folder = temporaryFolder();
-
-async function signedInBrowser(provider: Emulator, email: string) {
-  const user = provider.createUser({ email, password });
-  const browser = await developmentBrowser(provider);
-  const { response } = await browser.signIn(email, { password });
-  return { user, browser, sessionId: response?.created_session_id ?? '' };
-}
 
 /** Returns the headers that an application sends when it proxies the Frontend API. */
 const proxied = (key: string) => ({
@@ -28,11 +25,11 @@ const proxied = (key: string) => ({
 });
 
 test('A browser cannot use the sessions, sign-ins and sign-ups of another browser', async () => {
-  const provider = await startForTest();
-  const { sessionId } = await signedInBrowser(provider, 'mine@example.com');
+  const { provider, enter } = await startWithUser();
+  const { sessionId } = await enter();
   const owner = await developmentBrowser(provider);
-  const signIn = await owner.signIn('mine@example.com');
-  const signUp = await owner.signUp('new@example.com', password);
+  const signIn = await owner.signIn(EMAIL);
+  const signUp = await owner.signUp('new@example.com', PASSWORD);
   const stranger = await developmentBrowser(provider);
   for (const path of [
     `/v1/client/sessions/${sessionId}/tokens`,
@@ -68,8 +65,8 @@ test('The Frontend API accepts requests from pages of this machine and of the ap
 });
 
 test('A handshake redirects only to a page of this machine or of the application that proxies the Frontend API', async () => {
-  const provider = await startForTest();
-  const { browser } = await signedInBrowser(provider, 'page@example.com');
+  const { provider, enter } = await startWithUser();
+  const browser = await enter();
   const handshake = (redirect: string, headers = {}) =>
     fetch(
       `${provider.url}/v1/client/handshake?${new URLSearchParams({ redirect_url: redirect, __clerk_db_jwt: browser.token })}`,
@@ -94,7 +91,7 @@ test('A mailed code is invalid after ten minutes, after five wrong attempts and 
   const provider = await startForTest({ clock: { now: () => time, after: () => () => undefined } });
   const browser = await developmentBrowser(provider);
   const signUp = async (email: string) => {
-    const { response } = await browser.signUp(email, password);
+    const { response } = await browser.signUp(email, PASSWORD);
     const path = `/v1/client/sign_ups/${response?.id}`;
     await browser.call('POST', `${path}/prepare_verification`, { strategy: 'email_code' });
     const { code = '' } = provider.store.mails.all().findLast(({ to }) => to === email) ?? {};
@@ -122,53 +119,50 @@ test('A mailed code is invalid after ten minutes, after five wrong attempts and 
 test('With verifyEmailAtSignUp: false, a sign-up completes without a mailed code', async () => {
   const provider = await startForTest({ verifyEmailAtSignUp: false });
   const browser = await developmentBrowser(provider);
-  const done = await browser.signUp('a@example.com', password);
+  const done = await browser.signUp('a@example.com', PASSWORD);
   expect(done.response?.status).toBe('complete');
   expect(done.client?.sessions.map(({ id }) => id)).toEqual([done.response?.created_session_id]);
 });
 
 test('A sign-in in a browser that already has a session gets an error that contains the existing session', async () => {
-  const provider = await startForTest();
-  const { browser, sessionId } = await signedInBrowser(provider, 'once@example.com');
-  const again = await browser.signIn('once@example.com', { password });
+  const { enter } = await startWithUser();
+  const { sessionId, signIn } = await enter();
+  const again = await signIn(EMAIL, { password: PASSWORD });
   expect(again).toMatchObject({ status: 400, code: 'session_exists' });
   expect(again.meta?.client?.sessions.map(({ id }) => id)).toEqual([sessionId]);
 });
 
 test('A browser whose token the emulator does not know gets a new token when it signs in', async () => {
-  const provider = await startForTest();
-  provider.createUser({ email: 'stale@example.com', password });
+  const { provider } = await startWithUser();
   const stale = await developmentBrowser(provider, 'dvb_of_a_database_that_was_deleted');
   expect((await stale.call('GET', '/v1/client')).response).toBeNull();
-  const signIn = await stale.signIn('stale@example.com', { password });
+  const signIn = await stale.signIn(EMAIL, { password: PASSWORD });
   const fresh = await developmentBrowser(provider, signIn.headers.get('clerk-db-jwt') ?? '');
   const sessionId = signIn.response?.created_session_id;
   expect((await fresh.call('GET', `/v1/client/sessions/${sessionId}`)).status).toBe(200);
 });
 
 test('A production instance identifies the browser by an HttpOnly cookie, and has no fixed code for +clerk_test', async () => {
-  const provider = await startForTest({ publishableKey: productionKey });
-  provider.createUser({ email: 'live+clerk_test@example.com', password });
+  const { provider } = await startWithUser({ publishableKey: productionKey });
   const send = async (path: string, fields: Record<string, string>, cookie = '') => {
     const init = { method: 'POST', body: new URLSearchParams(fields), headers: { cookie } };
     const response = await fetch(provider.url + path, init);
     const { response: body } = BrowserResponse.parse(await response.json());
     return { cookies: response.headers.getSetCookie(), id: body?.id };
   };
-  const first = await send('/v1/client/sign_ins', { identifier: 'live+clerk_test@example.com' });
+  const first = await send('/v1/client/sign_ins', { identifier: EMAIL });
   const client = first.cookies.find((cookie) => cookie.startsWith('__client=')) ?? '';
   expect(client).toContain('HttpOnly');
   const path = `/v1/client/sign_ins/${first.id}`;
   await send(`${path}/prepare_first_factor`, { strategy: 'email_code' }, client.split(';')[0]);
   expect(provider.store.mails.all()).not.toMatchObject([{ code: '424242' }]);
-  const secret = { strategy: 'password', password };
+  const secret = { strategy: 'password', password: PASSWORD };
   const { cookies } = await send(`${path}/attempt_first_factor`, secret, client.split(';')[0]);
   expect(cookies.filter((cookie) => /^__client_uat(_[\w-]{8})?=[1-9]/.test(cookie))).toHaveLength(2);
 });
 
 test('A native app signs in, is still signed in after its restart, and deletes the user', async () => {
-  const provider = await startForTest();
-  const { id } = provider.createUser({ email: 'native@example.com', password });
+  const { provider, user } = await startWithUser();
   const { Clerk } = createRequire(import.meta.url)(join(CLERK_JS_FOLDER, 'clerk-js-6.34.1/clerk.native.js'));
   let saved = '';
   const startApp = async () => {
@@ -188,10 +182,10 @@ test('A native app signs in, is still signed in after its restart, and deletes t
   };
 
   const first = await startApp();
-  const signIn = await first.client.signIn.create({ identifier: 'native@example.com', password });
+  const signIn = await first.client.signIn.create({ identifier: EMAIL, password: PASSWORD });
   await first.setActive({ session: signIn.createdSessionId });
   expect(await verifyToken(await first.session.getToken(), { jwtKey: provider.publicKeyPem })).toMatchObject({
-    sub: id,
+    sub: user.id,
     sid: signIn.createdSessionId,
   });
   // The SDK for Flutter verifies the signature of the token that identifies the app.
@@ -200,19 +194,19 @@ test('A native app signs in, is still signed in after its restart, and deletes t
   expect(verify('RSA-SHA256', signed, provider.publicKeyPem, Buffer.from(signature, 'base64url'))).toBe(true);
 
   const restarted = await startApp();
-  expect(restarted.user.id).toBe(id);
+  expect(restarted.user.id).toBe(user.id);
   await restarted.user.delete();
   expect(provider.store.users.all()).toEqual([]);
 });
 
 test('After a restart with the same data file, browsers stay signed in', async () => {
   const dataFile = join(folder, 'provider.json');
-  const before = await startForTest({ dataFile });
-  const { browser, sessionId } = await signedInBrowser(before, 'kept@example.com');
+  const { provider: before, enter } = await startWithUser({ dataFile });
+  const { token, sessionId } = await enter();
   await before.stop();
 
   const after = await startForTest({ dataFile });
-  const kept = await developmentBrowser(after, browser.token);
+  const kept = await developmentBrowser(after, token);
   expect((await kept.call('POST', `/v1/client/sessions/${sessionId}/touch`)).status).toBe(200);
 });
 

@@ -1,26 +1,17 @@
 import { expect, test } from 'vitest';
-import type { EmulatorOptions } from '../src/emulator';
-import { developmentBrowser } from './helpers/development-browser';
-import { clerkFor, startForTest } from './helpers/emulator';
+import { developmentBrowser, EMAIL, PASSWORD, startWithUser } from './helpers/development-browser';
 import { errorOf } from './helpers/requests';
 
-const EMAIL = 'ada@example.com';
-const PASSWORD = 'correct horse';
-
-async function start(options: Partial<EmulatorOptions> = {}) {
-  const provider = await startForTest(options);
-  const user = provider.createUser({ email: EMAIL, password: PASSWORD });
-  const browser = await developmentBrowser(provider);
-  /** Returns the code that was emailed last. */
-  const mailedCode = () => provider.store.mails.all().at(-1)?.code ?? '';
-  return { provider, user, browser, mailedCode };
+/** Starts an emulator with a user and a browser in which the user is not signed in. */
+async function start(options?: Parameters<typeof startWithUser>[0]) {
+  const { provider, user, clerk } = await startWithUser(options);
+  return { provider, user, ...clerk, browser: await developmentBrowser(provider) };
 }
 
 test('A sign-in token is valid once, until it is revoked or expires', async () => {
   let time = Date.now();
   const clock = { now: () => time, after: () => () => undefined };
-  const { provider, user, browser } = await start({ clock });
-  const { signInTokens } = clerkFor(provider);
+  const { provider, user, browser, signInTokens } = await start({ clock });
   const create = () => signInTokens.createSignInToken({ userId: user.id, expiresInSeconds: 60 });
   const enter = (ticket: string) =>
     browser.call('POST', '/v1/client/sign_ins', { strategy: 'ticket', ticket });
@@ -47,8 +38,7 @@ test('A sign-in token is valid once, until it is revoked or expires', async () =
 });
 
 test('A ban revokes the sessions of a user and rejects sign-ins until it is lifted', async () => {
-  const { provider, user, browser } = await start();
-  const { users, signInTokens } = clerkFor(provider);
+  const { provider, user, browser, users, signInTokens } = await start();
   const { token: ticket } = await signInTokens.createSignInToken({ userId: user.id, expiresInSeconds: 60 });
   const enter = () => browser.call('POST', '/v1/client/sign_ins', { strategy: 'ticket', ticket });
   provider.createSession(user.id);
@@ -61,8 +51,7 @@ test('A ban revokes the sessions of a user and rejects sign-ins until it is lift
 });
 
 test('A lock rejects every step of a sign-in until it is removed, but ends no session', async () => {
-  const { provider, user, browser } = await start();
-  const { users } = clerkFor(provider);
+  const { provider, user, browser, users } = await start();
   const { id } = provider.createSession(user.id);
   expect(await users.lockUser(user.id)).toMatchObject({ locked: true, banned: false });
   for (const secret of [{ password: 'wrong' }, { password: PASSWORD }, { strategy: 'email_code' }])
@@ -73,8 +62,7 @@ test('A lock rejects every step of a sign-in until it is removed, but ends no se
 });
 
 test('An invitation completes one sign-up without a mailed code, with its public metadata', async () => {
-  const { provider, browser } = await start();
-  const { invitations } = clerkFor(provider);
+  const { provider, browser, invitations } = await start();
   const emailAddress = 'invited@example.com';
   const invitation = await invitations.createInvitation({
     emailAddress,
@@ -102,8 +90,7 @@ test('An invitation completes one sign-up without a mailed code, with its public
 });
 
 test('With a waitlist, only an address that was invited from it signs up', async () => {
-  const { provider, browser } = await start({ waitlist: true });
-  const { waitlistEntries } = clerkFor(provider);
+  const { provider, browser, waitlistEntries } = await start({ waitlist: true });
   const join = (email_address: string) => browser.call('POST', '/v1/waitlist', { email_address });
   await join('new@example.com');
   const id = provider.store.waitlistEntries.all()[0]?.id ?? '';
@@ -135,8 +122,7 @@ test('With a waitlist, only an address that was invited from it signs up', async
 });
 
 test('An address with a pending invitation is not invited again', async () => {
-  const { provider } = await start();
-  const { invitations } = clerkFor(provider);
+  const { invitations } = await start();
   const invite = () => invitations.createInvitation({ emailAddress: 'invited@example.com' });
   const { id } = await invite();
   expect(await errorOf(invite())).toMatchObject({ status: 400, code: 'duplicate_record' });
@@ -146,8 +132,7 @@ test('An address with a pending invitation is not invited again', async () => {
 });
 
 test('A sign-up that changes the invited address needs a mailed code and does not accept the invitation', async () => {
-  const { provider, browser } = await start();
-  const { invitations } = clerkFor(provider);
+  const { provider, browser, invitations } = await start();
   const { url = '' } = await invitations.createInvitation({ emailAddress: 'invited@example.com' });
   const ticket = new URL(url).searchParams.get('ticket') ?? '';
   const begun = await browser.call('POST', '/v1/client/sign_ups', { strategy: 'ticket', ticket });
@@ -163,8 +148,7 @@ test('A sign-up that changes the invited address needs a mailed code and does no
 });
 
 test('The link of an invitation leads only to this machine, and after a revocation to an error', async () => {
-  const { provider } = await start();
-  const { invitations } = clerkFor(provider);
+  const { provider, invitations } = await start();
   for (const [redirectUrl, status, origin] of [
     [undefined, 303, provider.url],
     ['https://evil.example/', 400, undefined],

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { Emulator } from '../../src/emulator';
+import type { Emulator, EmulatorOptions } from '../../src/emulator';
+import { clerkFor, startForTest } from './emulator';
 
 const Sessions = z.object({ sessions: z.array(z.object({ id: z.string() })) });
 
@@ -66,4 +67,20 @@ export async function developmentBrowser({ url }: Pick<Emulator, 'url'>, knownTo
     signUp: (email_address: string, password: string) =>
       call('POST', '/v1/client/sign_ups', { email_address, password }),
   };
+}
+
+export const EMAIL = 'ada+clerk_test@example.com';
+export const PASSWORD = 'correct horse';
+
+/** Starts an emulator with a user for the current test. `enter` signs the user in, in a browser of its own. */
+export async function startWithUser(options?: Partial<EmulatorOptions>) {
+  const provider = await startForTest(options);
+  const user = provider.createUser({ email: EMAIL, password: PASSWORD });
+  const enter = async () => {
+    const browser = await developmentBrowser(provider);
+    const { response } = await browser.signIn(EMAIL, { password: PASSWORD });
+    const sessionId = response?.created_session_id ?? '';
+    return { ...browser, sessionId, session: provider.store.sessions.get(sessionId) };
+  };
+  return { provider, user, enter, clerk: clerkFor(provider) };
 }
