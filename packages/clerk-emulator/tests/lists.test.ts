@@ -43,7 +43,11 @@ const [first, second] = [await invite('z@list.example'), await invite('y@list.ex
 await organizations.revokeOrganizationInvitation({ organizationId, invitationId: second.id });
 const third = await invitations.createInvitation({ emailAddress: 'x@list.example', expiresInDays: 3 });
 const fourth = await invitations.createInvitation({ emailAddress: 'w@list.example', expiresInDays: 2 });
-const rows = { ada, bob, eve, acme, beta, joined, first, second, third, fourth };
+const domain = (name: string, enrollmentMode: 'manual_invitation' | 'enterprise_sso', verified: boolean) =>
+  organizations.createOrganizationDomain({ organizationId, name, enrollmentMode, verified });
+const acmeIo = await domain('acme.io', 'manual_invitation', true);
+const acmeDev = await domain('acme.dev', 'enterprise_sso', false);
+const rows = { ada, bob, eve, acme, beta, joined, first, second, third, fourth, acmeIo, acmeDev };
 const names = new Map(Object.entries(rows).map(([name, { id }]) => [id, name]));
 
 test.each([
@@ -78,6 +82,9 @@ test.each([
   [`organizations/${acme.id}/invitations?status=revoked`, 'second'],
   [`organizations/${acme.id}/invitations?order_by=email_address`, 'second first'],
   ['invitations?order_by=expires_at', 'fourth third'],
+  ['organization_domains?order_by=name&query=acme', 'acmeDev acmeIo'],
+  ['organization_domains?enrollment_mode=-enterprise_sso,-automatic_invitation', 'acmeIo'],
+  ['organization_domains?domains=acme.io&domains=acme.dev&verified=false', 'acmeDev'],
 ])('A list has the rows that its parameters select, in their order: %s', async (path, selected) => {
   expect(await list(path)).toBe(selected);
 });

@@ -94,6 +94,42 @@ test('The Backend API adds, changes and removes members', async () => {
   ]);
 });
 
+test('The Backend API creates, lists, changes and deletes domains, which the members of the organization see', async () => {
+  const admin = await signedIn('domains');
+  const { id: organizationId } = provider.createOrganization({ name: 'Domains', createdBy: admin.id });
+  const create = (name: string, verified?: boolean) =>
+    organizations.createOrganizationDomain({
+      organizationId,
+      name,
+      enrollmentMode: 'automatic_suggestion',
+      ...(verified !== undefined && { verified }),
+    });
+  const listed = async (enrollmentMode?: 'manual_invitation') => {
+    const all = { organizationId, ...(enrollmentMode && { enrollmentMode: [enrollmentMode] }) };
+    return (await organizations.getOrganizationDomainList(all)).data.map(({ name }) => name);
+  };
+  const events = await eventsOf(async () => {
+    await create('First.example');
+    const { id: domainId, verification } = await create('second.example', false);
+    expect(verification?.status).toBe('unverified');
+    expect(await listed()).toEqual(['second.example', 'first.example']);
+    const change = { organizationId, domainId, enrollmentMode: 'manual_invitation', verified: true } as const;
+    expect((await organizations.updateOrganizationDomain(change)).verification?.status).toBe('verified');
+    expect(await listed('manual_invitation')).toEqual(['second.example']);
+    await organizations.deleteOrganizationDomain({ organizationId, domainId });
+    expect((await errorOf(organizations.updateOrganizationDomain(change))).status).toBe(404);
+  });
+  expect(events).toEqual(
+    ['created', 'created', 'updated', 'deleted'].map((change) => `organizationDomain.${change}`),
+  );
+  expect(await errorOf(create('first.example'))).toMatchObject({ status: 400, parameter: 'name' });
+  expect(await errorOf(create('no domain'))).toMatchObject({ status: 422, parameter: 'name' });
+  const { data } = await admin.call('GET', `/v1/organizations/${organizationId}/domains`);
+  expect(data).toMatchObject([{ name: 'first.example', enrollment_mode: 'automatic_suggestion' }]);
+  await organizations.deleteOrganization(organizationId);
+  expect(provider.store.organizationDomains.size()).toBe(0);
+});
+
 test('An organization rejects unknown roles, and members and invitations that are doubled or above its limit', async () => {
   const [owner, member] = [newUser('rules'), newUser('rules-member')];
   const organization = await organizations.createOrganization({

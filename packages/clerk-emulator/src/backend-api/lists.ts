@@ -38,8 +38,9 @@ const TESTS = new Map<string, z.ZodType<(value: Value) => boolean>>([
   ['since', isAfter],
   ['query', Text.transform((part) => (value) => lower(value).includes(part))],
 ]);
-/** An id may have the prefix `-` (exclude) or `+` (include, the default). */
-const selectsIds = Values.transform((given) => {
+/** Ids and modes, which a comma may separate. One may have the prefix `-` (exclude) or `+` (include, the default). */
+const selectsIds = Values.transform((values) => {
+  const given = values.flatMap((value) => value.split(','));
   const signed = new Set(given.map((id) => id.replace(/^(?![+-])/, '+')));
   const excludesOnly = given.every((id) => id.startsWith('-'));
   return (ids: readonly Value[]) =>
@@ -52,7 +53,8 @@ function filter<Row>(fields: Fields<Row>, name: string): z.ZodType<(row: Row) =>
   const test = TESTS.get(word);
   const read = fields[test ? name.slice(0, -word.length - 1) || name : name];
   if (read === undefined) throw new Error(`There is no field for ${name}.`);
-  if (word === 'id') return selectsIds.transform((selects) => (row: Row) => selects(read(row)));
+  if (word === 'id' || word === 'mode')
+    return selectsIds.transform((selects) => (row: Row) => selects(read(row)));
   return (test ?? isEqual).transform(
     (passes) => (row: Row) => read(row).some((value) => value !== null && passes(value)),
   );

@@ -5,6 +5,7 @@ import { ApiError, requireFound } from '../instance/api-error';
 import { type Instance, isSecretKey } from '../instance/instance';
 import { controlRoutes } from './control';
 import { identificationRoutes } from './identifications';
+import { organizationDomainRoutes } from './organization-domains';
 import { membershipRoutes, organizationInvitationRoutes, organizationRoutes } from './organizations';
 import { sessionRoutes } from './sessions';
 import { invitationRoutes, signInTokenRoutes } from './tickets';
@@ -33,6 +34,7 @@ export function backendRoutes(instance: Instance): Routes {
     ...organizationRoutes(instance),
     ...membershipRoutes(instance),
     ...organizationInvitationRoutes(instance),
+    ...organizationDomainRoutes(instance),
     ...signInTokenRoutes(instance),
     ...invitationRoutes(instance),
     ...tokenTemplateRoutes(instance),

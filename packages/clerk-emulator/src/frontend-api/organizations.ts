@@ -6,6 +6,7 @@ import type { Membership, Organization, OrganizationInvitation } from '../instan
 import { EmailAddress, textsOf } from '../instance/identifiers';
 import { storeImage } from '../instance/images';
 import type { Instance } from '../instance/instance';
+import { domainResource } from '../instance/organization-domains';
 import {
   publicInvitationResource,
   publicMembershipResource,
@@ -108,8 +109,10 @@ function ownRoutes(instance: Instance): Routes<UserRequest, unknown> {
 function readingRoutes(instance: Instance): MemberRoutes {
   return {
     'GET /v1/organizations/:id': ({ organization }) => publicOrganizationResource(instance, organization),
-    // The emulator has no domains. An organization has none until an admin adds one.
-    'GET /v1/organizations/:id/domains': ({ url }) => pageOf(url, []),
+    'GET /v1/organizations/:id/domains': ({ organization, url }) => {
+      const own = instance.store.organizationDomains.where('organizationId', organization.id);
+      return pageOf(url, own, (domain) => domainResource(instance, domain));
+    },
     'GET /v1/organizations/:id/roles': ({ url }) => pageOf(url, roleResources(instance)),
     'GET /v1/organizations/:id/memberships': ({ organization, url }) => {
       const roles = valuesOf(url, 'role');

@@ -17,7 +17,7 @@ const Profile = {
   unsafeMetadata: Metadata.default({}),
 };
 /** The fields that most rows share. */
-const Dated = { id: z.string(), createdAt: Time, updatedAt: Time };
+export const Dated = { id: z.string(), createdAt: Time, updatedAt: Time };
 export type Dated = Readonly<{ id: string; createdAt: number; updatedAt: number }>;
 
 /** A verification of the user by a code, the password, a ticket (a secret in a link), or a social provider. */

@@ -57,10 +57,13 @@ export function updateOrganization(
   return updated;
 }
 
-/** Deletes an organization and its memberships, and sends `organization.deleted`. Returns the data of the event. */
+/** Deletes an organization, its memberships and its domains, and sends `organization.deleted`. Returns the data of the event. */
 export function deleteOrganization(instance: Instance, organization: Organization) {
+  const { organizations, organizationDomains } = instance.store;
   for (const membership of membersOf(instance, organization)) removeMember(instance, membership);
-  instance.store.organizations.delete(organization.id);
+  for (const { id } of organizationDomains.where('organizationId', organization.id))
+    organizationDomains.delete(id);
+  organizations.delete(organization.id);
   const resource = deletedResource(organization.id, 'organization');
   instance.webhooks.send('organization.deleted', resource);
   return resource;
