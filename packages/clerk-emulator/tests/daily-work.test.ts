@@ -31,6 +31,9 @@ test('A picture is stored and served, and a file that is not a picture is reject
   expect(hasImage).toBe(true);
   await browser.call('DELETE', '/v1/me/profile_image');
   expect((await clerk.users.getUser(user.id)).imageUrl).toMatch(/^data:image\/svg\+xml,/);
+  const file = new Blob([PNG], { type: 'image/png' });
+  expect((await clerk.users.updateUserProfileImage(user.id, { file })).hasImage).toBe(true);
+  expect((await clerk.users.deleteUserProfileImage(user.id)).hasImage).toBe(false);
 });
 
 test('A path of Clerk that is not emulated gets a 501 that names it, and any other path a 401 or 404', async () => {

@@ -208,14 +208,6 @@ test('A session token contains the active organization, which the browser and a 
   expect(await claims()).not.toHaveProperty('o');
 });
 
-test('A session that a program creates has an active organization, if the user is a member', async () => {
-  const { id: userId } = newUser('active-at-once');
-  const { id } = provider.createOrganization({ name: 'At once', createdBy: userId });
-  const token = provider.sessionToken(provider.createSession(userId, id).id);
-  expect(await verifyToken(token, { jwtKey: provider.publicKeyPem })).toMatchObject({ o: { id } });
-  expect(() => provider.createSession(newUser('outsider').id, id)).toThrow('membership');
-});
-
 test('A user creates an organization in the browser and invites a user, who accepts the invitation', async () => {
   const admin = await signedIn('admin');
   const guest = await signedIn('guest');

@@ -95,4 +95,6 @@ test('Session tokens have the custom claims of the settings, which do not replac
   const keys = createRemoteJWKSet(new URL(`${emulator.url}/.well-known/jwks.json`));
   const { payload } = await jwtVerify(emulator.sessionToken(session.id), keys);
   expect(payload).toMatchObject({ email: EMAIL, sid: session.id, o: { id: organization.id } });
+  const { id: outsider } = emulator.createUser({ email: 'outsider@example.com' });
+  expect(() => emulator.createSession(outsider, organization.id)).toThrow('membership');
 });

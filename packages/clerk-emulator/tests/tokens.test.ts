@@ -16,20 +16,17 @@ const parts = (token: string) => {
   };
 };
 
-test('signToken() signs with the algorithm of the header and any private key', () => {
+test('signToken() signs with the algorithm of the header and any private key, each of which has its own kid', () => {
   const own = parts(signToken(instance, { sub: '' }));
   expect(own.claims).toEqual({ sub: '' });
   expect(verify('RSA-SHA256', own.signed, key.publicKeyPem, own.signature)).toBe(true);
   expect(signToken(instance, {}, { header: { alg: 'none' } })).toMatch(/\.$/);
   const confused = parts(signToken(instance, {}, { header: { alg: 'HS256' } }));
   expect(confused.signature).toEqual(createHmac('sha256', key.publicKeyPem).update(confused.signed).digest());
+  expect(signingKey(generateSigningKeyPem()).kid).not.toBe(key.kid);
   const foreign = parts(signToken(instance, {}, { privateKeyPem: generateSigningKeyPem() }));
   expect(verify('RSA-SHA256', foreign.signed, key.publicKeyPem, foreign.signature)).toBe(false);
   expect(() => signToken(instance, {}, { header: { alg: 'ES256' } })).toThrow('ES256');
-});
-
-test('Each signing key has its own kid', () => {
-  expect(signingKey(generateSigningKeyPem()).kid).not.toBe(key.kid);
 });
 
 test('A password hash matches only its password, and each hash has its own salt', () => {

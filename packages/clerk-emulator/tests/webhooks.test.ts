@@ -116,29 +116,26 @@ test('A delivery attempt whose connection is refused is recorded with its error'
   expect(delivery.attempts[0]?.answer).toMatch(/ECONNREFUSED|bad port/);
 });
 
-test('A paused webhook endpoint gets no events until it is resumed', async () => {
+type Webhooks = Awaited<ReturnType<typeof start>>['webhooks'];
+
+test.each([
+  ['paused', ({ pause }: Webhooks) => pause(), ({ resume }: Webhooks) => resume()],
+  [
+    'missing',
+    ({ setEndpoint }: Webhooks) => setEndpoint(undefined),
+    ({ setEndpoint }: Webhooks, url: string) => setEndpoint({ url, secrets: [oldSecret] }),
+  ],
+])('While the webhook endpoint is %s, events wait', async (_, close, open) => {
   const { url, received } = await receiver();
   const clock = manualClock();
-  const provider = await start(url, { clock });
-  provider.webhooks.pause();
-  const first = provider.webhooks.send('a.first', {});
-  const second = provider.webhooks.send('a.second', {});
+  const { webhooks } = await start(url, { clock });
+  close(webhooks);
+  const sent = ['a.first', 'a.second'].map((type) => webhooks.send(type, {}));
   // Each delivery attempt sets a timer for its timeout. No timer is set, so no attempt is in flight.
   expect(() => clock.advance()).toThrow('No timer is set');
-  provider.webhooks.resume();
-  await provider.webhooks.settled(first.id);
-  await provider.webhooks.settled(second.id);
+  open(webhooks, url);
+  for (const { id } of sent) expect((await webhooks.settled(id)).attempts).toHaveLength(1);
   expect(received).toHaveLength(2);
-  expect(provider.store.deliveries.get(first.id)?.attempts).toHaveLength(1);
-});
-
-test('An event that is created while no endpoint is set is delivered once an endpoint is set', async () => {
-  const { url, received } = await receiver();
-  const provider = await start(url, { webhook: undefined });
-  const { id } = provider.webhooks.send('a.b', {});
-  provider.webhooks.setEndpoint({ url, secrets: [oldSecret] });
-  expect((await provider.webhooks.settled(id)).status).toBe('delivered');
-  expect(received).toHaveLength(1);
 });
 
 test('An event that is redelivered during an attempt stays pending', async () => {
@@ -184,20 +181,15 @@ test('A failed redelivery does not change the status "delivered", and a redelive
   expect((await provider.webhooks.settled(failed.id)).status).toBe('delivered');
 });
 
-test('The setting copies repeats a delivery with the same id', async () => {
+test('The setting delaySeconds delays the first attempt of an event, and copies repeats a delivery with the same id', async () => {
   const { url, received } = await receiver();
-  const provider = await start(url);
-  provider.webhooks.configure({ copies: 2 });
-  const { id } = await provider.webhooks.settled(provider.webhooks.send('a.b', {}).id);
-  expect(received.map(({ headers }) => headers['svix-id'])).toEqual([id, id]);
-});
-
-test('The setting delaySeconds delays the first attempt of an event', async () => {
   const clock = manualClock();
-  const provider = await start('http://localhost:1', { clock });
-  provider.webhooks.configure({ delaySeconds: 3600 });
-  provider.webhooks.send('a.b', {});
+  const { webhooks } = await start(url, { clock });
+  webhooks.configure({ delaySeconds: 3600, copies: 2 });
+  const { id } = webhooks.send('a.b', {});
   expect(clock.advance()).toBe(3_600_000);
+  await webhooks.settled(id);
+  expect(received.map(({ headers }) => headers['svix-id'])).toEqual([id, id]);
 });
 
 test('While an endpoint has two signing secrets, a delivery can be verified with either', async () => {
