@@ -86,8 +86,9 @@ export function userRoutes(instance: Instance): Routes<ApiRequest, unknown> {
   return {
     'POST /v1/users': ({ body }) => {
       const input = parse(CreateUser, body);
+      const message = '["password"] data doesn\'t match user requirements set for this instance';
       if (!input.password && !input.password_digest && !input.skip_password_requirement)
-        throw passwordRequired();
+        throw new ApiError(422, 'form_data_missing', message);
       return userResource(createUser(instance, newUser(input)));
     },
     'GET /v1/users/:id': ({ id }) => userResource(requireUser(instance, id)),
@@ -142,12 +143,6 @@ export function newUser(input: z.output<typeof CreateUser>): NewUser {
   return { ...userChanges(input), settings, emails, phones, wallets, banned, locked };
 }
 
-/** Returns the error for a request that creates a user without a password and does not set `skip_password_requirement`. */
-function passwordRequired(): ApiError {
-  const message = '["password"] data doesn\'t match user requirements set for this instance';
-  return new ApiError(422, 'form_data_missing', message);
-}
-
 /** Returns the changed fields. Throws a 422 if there is a digest without a hasher, or a hasher without a digest. */
 function userChanges(fields: z.output<z.ZodObject<typeof UserFields>>): Partial<User> {
   const { password, password_digest: digest, password_hasher: hasher, username, created_at } = fields;
@@ -160,10 +155,10 @@ function userChanges(fields: z.output<z.ZodObject<typeof UserFields>>): Partial<
       password: fields.skip_password_checks ? hashPassword(password) : acceptPassword(password, 'password'),
     }),
     ...(digest && hasher && { password: importDigest(hasher, digest) }),
-    ...(username === undefined ? {} : { username }),
-    ...(fields.first_name === undefined ? {} : { firstName: fields.first_name }),
-    ...(fields.last_name === undefined ? {} : { lastName: fields.last_name }),
-    ...(fields.external_id === undefined ? {} : { externalId: fields.external_id }),
+    ...(username !== undefined && { username }),
+    ...(fields.first_name !== undefined && { firstName: fields.first_name }),
+    ...(fields.last_name !== undefined && { lastName: fields.last_name }),
+    ...(fields.external_id !== undefined && { externalId: fields.external_id }),
     ...(created_at && { createdAt: Date.parse(created_at) }),
     ...changedMetadata(fields),
   };

@@ -5,11 +5,7 @@ import { generateSigningKeyPem } from './jwt';
 import { type Data, dataSchema } from './table';
 
 /** The data of an emulator. */
-export interface Store extends Data {
-  /** Calls the listener after changes, at most once per event loop iteration. The returned function removes the listener. */
-  onChange(listener: () => void): () => void;
-  /** Calls the listeners of `onChange` after a change outside of the tables, such as a new webhook endpoint. */
-  announce(): void;
+export interface Store extends Data, Omit<ReturnType<typeof announcements>, 'stop'> {
   /** Whether the store has no data of an earlier start. */
   readonly isNew: boolean;
   /** Removes all rows. */
@@ -28,10 +24,10 @@ const WRITE_SHARE = 0.1;
  * time is longer. Rejects with an error that names the file if the file is not readable or has another format.
  */
 export async function openStore(dataFile: string | undefined, newSigningKeyPem?: string): Promise<Store> {
-  const { listeners, announce } = announcements();
+  const { stop, ...announced } = announcements();
   const changed = () => {
     file?.changed();
-    announce();
+    announced.announce();
   };
   const schema = dataSchema(changed);
   const saved = dataFile === undefined ? undefined : await readDataFile(dataFile, schema.parse);
@@ -41,35 +37,39 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
   if (saved === undefined) changed();
   return {
     ...data,
+    ...announced,
     isNew: saved === undefined,
-    onChange(listener) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
-    announce,
     clear() {
       for (const table of Object.values(data)) if (typeof table === 'object') table.clear();
     },
     async close() {
-      listeners.clear();
+      stop();
       await file?.close();
     },
   };
 }
 
-/** Returns a function that calls the listeners at the end of the event loop iteration. */
+/** Tells listeners of changes. */
 function announcements() {
   const listeners = new Set<() => void>();
   let isAnnouncing = false;
-  const announce = () => {
-    if (isAnnouncing) return;
-    isAnnouncing = true;
-    setImmediate(() => {
-      isAnnouncing = false;
-      for (const listener of listeners) listener();
-    });
+  return {
+    /** Calls the listener after changes, at most once per event loop iteration. The returned function removes the listener. */
+    onChange(listener: () => void) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    /** Calls the listeners of `onChange` after a change outside of the tables, such as a new webhook endpoint. */
+    announce() {
+      if (isAnnouncing) return;
+      isAnnouncing = true;
+      setImmediate(() => {
+        isAnnouncing = false;
+        for (const listener of listeners) listener();
+      });
+    },
+    stop: () => listeners.clear(),
   };
-  return { listeners, announce };
 }
 
 /** Writes the data to the file soon after a change. `close` writes the last changes at once. */
