@@ -33,8 +33,7 @@ token of a user, with an active organization if you name one.
   --help                      print this text`;
 
 const Manifest = z.object({ dependencies: z.record(z.string(), z.string()).default({}) });
-const Session = z.object({ id: z.string() });
-const Token = z.object({ jwt: z.string() });
+const Created = z.object({ id: z.string(), jwt: z.string() }).partial();
 
 function readOptions(args: readonly string[]) {
   return parseArgs({
@@ -126,14 +125,14 @@ async function printToken([userId, organizationId]: readonly string[]): Promise<
   if (!userId || !url || !secretKey)
     throw new Error(`token needs a user id, CLERK_API_URL and CLERK_SECRET_KEY.\n${USAGE}`);
   const headers = { authorization: `Bearer ${secretKey}`, 'content-type': 'application/json' };
-  const post = async (path: string, fields = {}): Promise<unknown> => {
+  const post = async (path: string, fields = {}) => {
     const body = JSON.stringify(fields);
     const response = await fetch(`${url}/v1/sessions${path}`, { method: 'POST', headers, body });
     if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
-    return response.json();
+    return Created.parse(await response.json());
   };
-  const session = await post('', { user_id: userId, active_organization_id: organizationId });
-  console.log(Token.parse(await post(`/${Session.parse(session).id}/tokens`)).jwt);
+  const { id } = await post('', { user_id: userId, active_organization_id: organizationId });
+  console.log((await post(`/${id}/tokens`)).jwt);
 }
 
 /** Stops this process when its parent ends, because npm and npx pass a signal only to the shell that runs this process. */

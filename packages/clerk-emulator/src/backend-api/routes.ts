@@ -16,7 +16,10 @@ import { waitlistRoutes } from './waitlist';
 
 const PayloadQuery = z.object({ nonce: z.string().min(1) });
 
-/** Returns the operations of the Backend API. */
+/**
+ * Returns the operations of the Backend API. Each has a 404 for an unknown id in its path, and a 422 for an invalid field, page or
+ * file. Clerk's document lists these two statuses for most operations, and no other status for such a request to the rest.
+ */
 export function backendRoutes(instance: Instance): Routes {
   const routes: Routes<ApiRequest, unknown> = {
     'GET /v1/jwks': () => ({ keys: [instance.signingKey.jwk] }),

@@ -13,7 +13,7 @@ const CreateSession = z.strictObject({
   user_id: z.string(),
   active_organization_id: z.string().nullish(),
 });
-/** The lifetime of a token is between 30 seconds and ten years. Clerk's document lists no response for another one. It is a 422 here. */
+/** The lifetime of a token is between 30 seconds and ten years. */
 const TokenRequest = z.strictObject({
   expires_in_seconds: z.number().int().min(30).max(315_360_000).nullish(),
 });

@@ -11,7 +11,6 @@ import {
 } from '../instance/organization-resources';
 import { invitationsTo, membershipsOf } from '../instance/organizations';
 import { invitationStatus, userResource } from '../instance/resources';
-import type { Delivery } from '../instance/webhook-attempt';
 import { describeList, type Fields, optionalPage } from './lists';
 
 /** The fields by which a list of users, or of rows that belong to users, is selected and sorted. */
@@ -98,11 +97,8 @@ export function userListRoutes(instance: Instance): Routes<ApiRequest, unknown> 
     // Returns the webhook deliveries of `user.*` events about a user. Clerk does not have this operation.
     'GET /v1/users/:id/deliveries': ({ id }) => {
       requireUser(instance, id);
-      return instance.webhooks.list().filter((delivery) => isAbout(delivery, id));
+      const dataOf = (body: string) => Event.safeParse(JSON.parse(body)).data?.data;
+      return instance.webhooks.list().filter(({ body }) => dataOf(body)?.id === id);
     },
   };
-}
-
-function isAbout({ body }: Delivery, id: string): boolean {
-  return Event.safeParse(JSON.parse(body)).data?.data.id === id;
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { parse, type Routes } from '../http';
-import { notFound, requireFound } from '../instance/api-error';
+import { requireFound } from '../instance/api-error';
 import type { Instance } from '../instance/instance';
 import { exampleEventData } from './examples';
 
@@ -24,10 +24,7 @@ export function consoleRoutes(instance: Instance): Routes {
       const { type, data } = parse(NewEvent, body);
       return { status: 201, body: { id: webhooks.send(type, data).id } };
     },
-    'POST /api/deliveries/:id/redeliver': ({ id }) => {
-      if (store.deliveries.get(id) === undefined) throw notFound(`Delivery ${id}`);
-      return { body: { id: webhooks.redeliver(id).id } };
-    },
+    'POST /api/deliveries/:id/redeliver': ({ id }) => ({ body: { id: webhooks.redeliver(id).id } }),
     'DELETE /api/clients/:id': ({ id }) => {
       store.oauthClients.delete(requireFound(store.oauthClients.get(id), `The client ${id}`).id);
       for (const grant of store.oauthGrants.where('clientId', id)) store.oauthGrants.delete(grant.id);

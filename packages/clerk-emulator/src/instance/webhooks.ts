@@ -1,3 +1,4 @@
+import { requireFound } from './api-error';
 import type { Clock } from './clock';
 import { newId } from './ids';
 import type { Store } from './store';
@@ -80,11 +81,7 @@ export function startWebhooks(options: {
     const oldest = deliveries.find((each) => !isPending(each));
     if (oldest !== undefined) deliveries.delete(oldest.id);
   };
-  const requireDelivery = (id: string): Delivery => {
-    const delivery = deliveries.get(id);
-    if (delivery === undefined) throw new Error(`Unknown delivery: ${id}`);
-    return delivery;
-  };
+  const requireDelivery = (id: string) => requireFound(deliveries.get(id), `Delivery ${id}`);
   const changed = () => {
     store.announce();
     queue.start();
@@ -103,7 +100,14 @@ export function startWebhooks(options: {
       return save({
         id: newId('msg'),
         type,
-        body: eventBody(type, data, { now, instanceId: options.instanceId }),
+        body: JSON.stringify({
+          data,
+          event_attributes: { http_request: { client_ip: '127.0.0.1', user_agent: 'identity-provider' } },
+          instance_id: options.instanceId,
+          object: 'event',
+          timestamp: now,
+          type,
+        }),
         status: 'pending',
         attempts: [],
         failures: 0,
@@ -114,7 +118,7 @@ export function startWebhooks(options: {
     },
     /** Returns the deliveries, oldest first. If there are more than 1000, the oldest finished ones are removed. */
     list: (): Delivery[] => deliveries.all(),
-    /** Sends a delivery again. A delivered event stays `delivered` if the new attempts fail. Throws for an unknown id. */
+    /** Sends a delivery again. A delivered event stays `delivered` if the new attempts fail. Throws a 404 for an unknown id. */
     redeliver(id: string): Delivery {
       const before = requireDelivery(id);
       const status = before.status === 'delivered' ? 'delivered' : 'pending';
@@ -174,17 +178,6 @@ function afterAttempt(
   if (delay !== undefined) return { ...delivery, attempts, failures, nextTryAt: now + delay * retryScale };
   const final = status === 'delivered' ? status : 'failed';
   return { ...delivery, attempts, failures, status: final, nextTryAt: null };
-}
-
-function eventBody(type: string, data: unknown, event: { now: number; instanceId: string }): string {
-  return JSON.stringify({
-    data,
-    event_attributes: { http_request: { client_ip: '127.0.0.1', user_agent: 'identity-provider' } },
-    instance_id: event.instanceId,
-    object: 'event',
-    timestamp: event.now,
-    type,
-  });
 }
 
 /** Resolves when the condition holds after a change of the store. */
