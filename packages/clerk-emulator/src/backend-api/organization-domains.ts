@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { type ApiRequest, pageOf, parse, type Routes } from '../http';
 import { ApiError, requireFound } from '../instance/api-error';
+import { OrganizationDomain } from '../instance/data';
 import { newRow } from '../instance/ids';
 import type { Instance } from '../instance/instance';
-import { domainResource, OrganizationDomain } from '../instance/organization-domains';
+import { domainResource } from '../instance/organization-resources';
 import { deletedResource, requireOrganization } from '../instance/organizations';
 import type { Resource } from '../instance/resources';
 import { describeList } from './lists';

@@ -6,8 +6,8 @@ import type { Membership, Organization, OrganizationInvitation } from '../instan
 import { EmailAddress, textsOf } from '../instance/identifiers';
 import { storeImage } from '../instance/images';
 import type { Instance } from '../instance/instance';
-import { domainResource } from '../instance/organization-domains';
 import {
+  domainResource,
   publicInvitationResource,
   publicMembershipResource,
   publicOrganizationData,

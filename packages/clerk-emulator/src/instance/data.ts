@@ -17,8 +17,7 @@ const Profile = {
   unsafeMetadata: Metadata.default({}),
 };
 /** The fields that most rows share. */
-export const Dated = { id: z.string(), createdAt: Time, updatedAt: Time };
-export type Dated = Readonly<{ id: string; createdAt: number; updatedAt: number }>;
+const Dated = { id: z.string(), createdAt: Time, updatedAt: Time };
 
 /** A verification of the user by a code, the password, a ticket (a secret in a link), or a social provider. */
 export const Verification = z.object({
@@ -204,6 +203,17 @@ export const OrganizationInvitation = z.object({
   ...RowMetadata,
 });
 
+const Mode = z.enum(['manual_invitation', 'automatic_invitation', 'automatic_suggestion', 'enterprise_sso']);
+
+/** A domain of an organization. Its enrollment mode has no effect, because the emulator invites no users by their addresses. */
+export const OrganizationDomain = z.object({
+  ...Dated,
+  organizationId: z.string(),
+  name: z.string(),
+  enrollmentMode: Mode,
+  verified: z.boolean(),
+});
+
 /**
  * An application that acts for users. `id` is its `client_id`. It has registered itself, or its id is the address of a metadata
  * document, which `updatedAt` is the time of. A public client has no secret.
@@ -268,6 +278,7 @@ export type WaitlistEntry = Readonly<z.infer<typeof WaitlistEntry>>;
 export type Organization = Readonly<z.infer<typeof Organization>>;
 export type Membership = Readonly<z.infer<typeof Membership>>;
 export type OrganizationInvitation = Readonly<z.infer<typeof OrganizationInvitation>>;
+export type OrganizationDomain = Readonly<z.infer<typeof OrganizationDomain>>;
 export type OAuthClient = Readonly<z.infer<typeof OAuthClient>>;
 export type OAuthGrant = Readonly<z.infer<typeof OAuthGrant>>;
 export type ExternalAccount = Readonly<z.infer<typeof ExternalAccount>>;

@@ -1,5 +1,5 @@
 import { ApiError } from './api-error';
-import type { Membership, Organization, OrganizationInvitation } from './data';
+import type { Membership, Organization, OrganizationDomain, OrganizationInvitation } from './data';
 import { imageUrl } from './images';
 import type { Instance } from './instance';
 import {
@@ -163,6 +163,24 @@ export function publicOrganizationData({ store }: Instance, row: { readonly orga
   const { organizationId: id } = row;
   const { name = '', slug, imageUrl: image = null } = store.organizations.get(id) ?? {};
   return { id, name, slug, image_url: imageUrl({ id, imageUrl: image }, name), has_image: image !== null };
+}
+
+/** A domain in events and in responses of both APIs. */
+export function domainResource(instance: Instance, domain: OrganizationDomain): Resource {
+  const status = domain.verified ? 'verified' : 'unverified';
+  const verification = { status, strategy: 'admin', attempts: null, expire_at: null, verified_at: null };
+  return {
+    object: 'organization_domain',
+    ...datedResource(domain),
+    ...clerkFields(domain, 'organizationId', 'name', 'enrollmentMode'),
+    affiliation_email_address: null,
+    affiliation_verification: verification,
+    ownership_verification: null,
+    verification,
+    total_pending_invitations: 0,
+    total_pending_suggestions: 0,
+    public_organization_data: publicOrganizationData(instance, domain),
+  };
 }
 
 /** An invitation in responses of the Frontend API. */

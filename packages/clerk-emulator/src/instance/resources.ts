@@ -1,5 +1,5 @@
 import type {
-  Dated,
+  Client,
   ExternalAccount,
   Invitation,
   OrganizationInvitation,
@@ -29,7 +29,8 @@ export function clerkFields<Row>(row: Row, ...names: readonly (keyof Row & strin
 }
 
 /** The fields that most resources share. */
-export const datedResource = (row: Dated) => clerkFields(row, 'id', 'createdAt', 'updatedAt');
+export const datedResource = (row: Pick<Client, 'id' | 'createdAt' | 'updatedAt'>) =>
+  clerkFields(row, 'id', 'createdAt', 'updatedAt');
 
 /** A user in responses of the Backend API and in events. */
 export function userResource(user: User): Resource {

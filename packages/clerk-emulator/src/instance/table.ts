@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import * as rows from './data';
-import { OrganizationDomain } from './organization-domains';
 import { Delivery } from './webhook-attempt';
 
 /** Rows by id, in the order of insertion. Rows are immutable: a change replaces the row. */
@@ -58,7 +57,7 @@ export function dataSchema(changed: () => void) {
     organizations: table(rows.Organization),
     memberships: table(rows.Membership),
     organizationInvitations: table(rows.OrganizationInvitation),
-    organizationDomains: table(OrganizationDomain),
+    organizationDomains: table(rows.OrganizationDomain),
     oauthClients: table(rows.OAuthClient),
     oauthGrants: table(rows.OAuthGrant),
     images: table(rows.Image),
