@@ -4,9 +4,9 @@ import { generateId } from 'better-auth';
 import { Command } from 'commander';
 import { parse } from 'csv-parse/sync';
 import { z } from 'zod';
-import { environment } from '#lib/base/env';
 import { safeMessage } from '#lib/base/errors';
 import { retry } from '#lib/base/retry';
+import { clerkEnvironment } from '#lib/clerk/variables';
 import { providerOrganizations, providerUsers } from '#lib/operator/paginate';
 import { lookUp } from '#lib/operator/rows';
 import { register } from '#lib/register';
@@ -156,7 +156,7 @@ async function moveUsers({ map: file, passwords }: Options): Promise<ReadonlyMap
 }
 
 async function moveOrganizations(file: string, users: ReadonlyMap<string, string>): Promise<number> {
-  const { IDP_SECRET_KEY: secretKey, CLERK_API_URL: apiUrl } = environment();
+  const { IDP_SECRET_KEY: secretKey, CLERK_API_URL: apiUrl } = clerkEnvironment();
   const { organizations: clerk } = createClerkClient({ secretKey, ...(apiUrl ? { apiUrl } : {}) });
   const organizations = [];
   for await (const page of providerOrganizations(RETRY)) organizations.push(...page);
