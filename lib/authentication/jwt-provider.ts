@@ -24,7 +24,7 @@ const MAX_BYTES = 256 * 1024;
 const MAX_AGE_MS = 600_000;
 /** Age after which the keys are loaded again if the last attempt failed. */
 const RETRY_MS = 30_000;
-/** Minimum time after a load before the next one, because any client can send a token with an unknown key. */
+/** Minimum time between two loads. Any client can cause one, because it happens before the claim `iss` is verified. */
 const INTERVAL_MS = 1_500;
 /** Ends with `|` and contains no other one, so that no prefix begins with another. */
 const PREFIX = /^(?:[\w-]+\|)?$/;
@@ -89,10 +89,14 @@ const KeySet = z.object({ keys: z.array(PublicKey).check(z.minLength(1)) });
  */
 function keysOf(issuer: string, jwksUrl?: string) {
   let expiresAt = 0;
+  let retryAt = 0;
   const keys = createRemoteJWKSet(new URL(issuer), {
     cooldownDuration: INTERVAL_MS,
     cacheMaxAge: Number.POSITIVE_INFINITY,
     async [customFetch]() {
+      // The library limits only the loads after a successful one.
+      if (Date.now() < retryAt) throw new Error('The last load of the keys has failed');
+      retryAt = Date.now() + INTERVAL_MS;
       expiresAt = Date.now() + RETRY_MS;
       const set = KeySet.parse(await fetchJson(jwksUrl ?? (await discover(issuer))));
       expiresAt = Date.now() + MAX_AGE_MS;

@@ -200,6 +200,18 @@ describe('The keys', () => {
     expect(await asked(provider, `Bearer ${token}`)).toEqual({ reason: 'jwks-no-matching-key' });
   });
 
+  test('are loaded at most once in 1.5 s during an outage', async () => {
+    const provider = jwtProvider({ ...options, jwksUrl: `${issuer}/jwks` });
+    const token = await sign();
+    fail = (response) => response.writeHead(500).end();
+    pass(0);
+    for (const calls of [1, 1, 1, 2, 2]) {
+      await expect(asked(provider, `Bearer ${token}`)).rejects.toThrow();
+      expect(server.calls).toHaveLength(calls);
+      vi.setSystemTime(Date.now() + 500);
+    }
+  });
+
   test('stay valid during an outage, and a withdrawn key becomes invalid after it', async () => {
     const provider = jwtProvider(options);
     const token = await sign({ exp: now() + 86_400 });
