@@ -98,7 +98,7 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, Fact>>>> = {
     'a session token is valid for 60 s': ({ token }) =>
       expectSame(Number(claim(token, 'exp')) - Number(claim(token, 'iat')), 60),
   },
-  'lib/base/env.ts: reads the issuer from the publishable key': {
+  'lib/clerk/variables.ts: reads the issuer from the publishable key': {
     'a session token has the Frontend API as its issuer': ({ token, issuer }) =>
       expectSame(claim(token, 'iss'), issuer),
   },
