@@ -149,6 +149,13 @@ test('A token that expired 1 s ago is accepted, because clocks may differ', asyn
   expect(await userOf(bearer(token('user_1', { exp: now() - 1 })))).toBe('user_1');
 });
 
+test('Each of many requests of many users at once has its own user, also with cached tokens', async () => {
+  const users = Array.from({ length: 20 }, (_, index) => `user_${index}`);
+  const credentials = users.flatMap((user) => [bearer(token(user)), cookie(token(user))]);
+  for (let round = 0; round < 2; round += 1)
+    expect(await Promise.all(credentials.map(userOf))).toEqual(users.flatMap((user) => [user, user]));
+});
+
 test('A bearer token takes precedence over a cookie, even if the bearer token is invalid', async () => {
   const [one, other] = [cookie(token('user_one')), bearer(token('user_other'))];
   for (let round = 0; round < 2; round += 1) {
