@@ -70,7 +70,8 @@ export async function completeHandshake(
   headers.set('cookie', [cookieHeader(kept), ...cookies.map((cookie) => cookie.split(';', 1))].join('; '));
   // A second handshake could redirect the browser forever.
   headers.set(...NO_REDIRECT);
-  const url = withoutParameters(request.nextUrl);
+  // `nextUrl` has the host `localhost` for a loopback address, so Next.js would not make the redirect relative.
+  const url = withoutParameters(new URL(request.url));
   const response = isInAddress
     ? NextResponse.redirect(url, { headers: { 'cache-control': 'no-store' } })
     : await sdk(new NextRequest(url, { headers, method: request.method }), event);

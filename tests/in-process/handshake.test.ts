@@ -35,20 +35,22 @@ const setting = (token: string) => [`__session=${token}; Path=/; HttpOnly`, '__c
 const signed = (handshake: unknown, signing?: Signing) => signToken(idp, { handshake }, signing);
 
 /** Visits a page as a browser does to which the provider has returned, with the handshake in the address or in a cookie. */
-async function visit(place: 'address' | 'cookie', name: string, value: string) {
+async function visit(
+  place: 'address' | 'cookie',
+  name: string,
+  value: string,
+  { own = expired, origin = 'http://localhost:3000' } = {},
+) {
   const { readVerdict } = await import('#lib/http/signed-verdict');
   const isInAddress = place === 'address';
-  const passed = await runMiddleware(
-    `http://localhost:3000/account?a=b${isInAddress ? `&${name}=${value}` : ''}`,
-    {
-      headers: {
-        host: 'localhost:3000',
-        accept: 'text/html',
-        'sec-fetch-dest': 'document',
-        cookie: `theme=dark; ${cookie(expired).cookie}${isInAddress ? '' : `; ${name}=${value}`}`,
-      },
+  const passed = await runMiddleware(`${origin}/account?a=b${isInAddress ? `&${name}=${value}` : ''}`, {
+    headers: {
+      host: 'localhost:3000',
+      accept: 'text/html',
+      'sec-fetch-dest': 'document',
+      cookie: `theme=dark; ${cookie(own).cookie}${isInAddress ? '' : `; ${name}=${value}`}`,
     },
-  );
+  });
   return { ...passed, verdict: readVerdict(passed.headers) };
 }
 const NONCE = '__clerk_handshake_nonce';
@@ -132,6 +134,16 @@ describe.each([
     },
   );
 });
+
+test.each(['http://127.0.0.1:3000', 'http://[::1]:3000'])(
+  'The redirect after a handshake has the origin of the request, so that Next.js makes it relative: %s',
+  async (origin) => {
+    // Next.js sets this variable for skipProxyUrlNormalize.
+    vi.stubEnv('__NEXT_NO_MIDDLEWARE_URL_NORMALIZE', '1');
+    const { response } = await visit('address', TOKEN, signed(['a=b']), { origin });
+    expect(response.headers.get('location')).toBe(`${origin}/account?a=b`);
+  },
+);
 
 test('If the provider does not respond to a nonce within 3 s, the page is the error page with status 503, and the log has one warning', async () => {
   backendApi.calls.length = 0;
