@@ -1,4 +1,5 @@
 import { type ClerkClient, createClerkClient } from '@clerk/backend';
+import { createRemoteJWKSet, customFetch } from 'jose';
 import * as z from 'zod/mini';
 import { parseEnvironmentSubset } from '../base/env';
 import { TransientError } from '../base/errors';
@@ -113,17 +114,15 @@ export async function listById(kind: Kind, ids: readonly string[]): Promise<Prov
   );
 }
 
-const Payload = z.object({ directives: z.array(z.string()) });
+const Payload = z.object({ directives: z.array(z.string()).check(z.minLength(1)) });
 
-/** Exchanges the nonce of a handshake for cookies, each in the form of a `set-cookie` header. Throws the errors of `call`. */
+/** Exchanges a nonce for one or more cookies, each in the form of a `set-cookie` header. Throws the errors of `call`. */
 export async function exchangeNonce(nonce: string): Promise<string[]> {
   return Payload.parse(await call(({ clients }) => clients.getHandshakePayload({ nonce }))).directives;
 }
 
-/** Returns the provider's public key with this id. Throws if it has none, and the errors of `call`. */
-export async function publicKey(id: string) {
-  const { keys = [] } = await call(({ jwks }) => jwks.getJwks());
-  const key = keys.find(({ kid }) => kid === id);
-  if (key) return key;
-  throw new Error('The identity provider has no such key');
-}
+/** Finds the provider's public key of a token. Loads the keys every ten minutes, and for an unknown key at most every 30 s. */
+export const findKey = createRemoteJWKSet(new URL('https://api.clerk.com/v1/jwks'), {
+  // The SDK has the address and the secret key.
+  [customFetch]: async () => Response.json(await call(({ jwks }) => jwks.getJwks())),
+});

@@ -1,6 +1,8 @@
-import { decodeJwt, hasValidSignature } from '@clerk/backend/jwt';
+import { createPublicKey } from 'node:crypto';
+import { compactVerify } from 'jose';
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import * as z from 'zod/mini';
+import { parseJson } from '../core/values';
 import { cookieHeader, parseCookies } from '../http/credential';
 import { HANDSHAKE, NO_REDIRECT, NONCE, PARAMETER_PREFIX, TOKEN_CATEGORIES } from './sdk-formats';
 import { clerkEnvironment } from './variables';
@@ -42,11 +44,11 @@ export function withoutParameters(address: URL): URL {
 
 /** Returns the cookies in a token. Rejects if the provider did not sign it for a handshake. */
 async function verifyToken(token: string): Promise<string[]> {
-  const jwt = decodeJwt(token);
-  const { kid } = Header.parse(jwt.header);
-  const key = clerkEnvironment().IDP_JWT_KEY ?? (await (await backendApi()).publicKey(kid));
-  if (!(await hasValidSignature(jwt, key))) throw new Error('The signature of the handshake is invalid');
-  return Payload.parse(jwt.payload).handshake;
+  const { IDP_JWT_KEY } = clerkEnvironment();
+  const findKey = IDP_JWT_KEY ? () => createPublicKey(IDP_JWT_KEY) : (await backendApi()).findKey;
+  const { payload, protectedHeader } = await compactVerify(token, findKey);
+  Header.parse(protectedHeader);
+  return Payload.parse(parseJson(new TextDecoder().decode(payload))).handshake;
 }
 
 /**

@@ -56,6 +56,7 @@ async function visit(
 const NONCE = '__clerk_handshake_nonce';
 const TOKEN = '__clerk_handshake';
 const foreign = { privateKeyPem: foreignKeys().privateKey, header: { kid: idp.signingKey.kid } };
+const unknown = { ...foreign, header: { kid: 'theirs' } };
 
 describe.each([
   ['of a development instance', {}],
@@ -76,7 +77,7 @@ describe.each([
     ['a token that is not one', TOKEN, () => 'text%0Aof+a+client'],
     ['a token whose parts are not JSON', TOKEN, () => 'eyJh.eyJz.c2ln'],
     ['a token of another key', TOKEN, () => signed(setting(session()), foreign)],
-    ['a token of an unknown key', TOKEN, () => signed(['a=b'], { ...foreign, header: { kid: 'theirs' } })],
+    ['a token of an unknown key', TOKEN, () => signed(['a=b'], unknown)],
     ['a token without a signature', TOKEN, () => signed(['a=b'], { header: { alg: 'none' } })],
     ['an access token', TOKEN, () => signed(['a=b'], { header: { typ: 'at+jwt' } })],
     ['a token of a machine', TOKEN, () => signed(['a=b'], { header: { cat: 'cl_B7d4PD333AAA' } })],
@@ -133,6 +134,22 @@ describe.each([
       expect([isPassed, verdict]).toEqual([true, { reason: expect.any(String) }]);
     },
   );
+});
+
+test('Without IDP_JWT_KEY, the keys are loaded once for many tokens, also of an unknown key', async () => {
+  const { setEnvironment } = await import('#lib/base/env');
+  setEnvironment({ ...process.env, IDP_JWT_KEY: '' });
+  vi.useFakeTimers({ toFake: ['Date'] });
+  respond({});
+  const load = () => visit('address', TOKEN, signed(['a=b'], unknown));
+  await load();
+  backendApi.calls.length = 0;
+  for (let round = 0; round < 3; round += 1) {
+    await load();
+    expect((await visit('address', TOKEN, signed(['a=b']))).response.status).toBe(307);
+  }
+  expect(backendApi.calls).toEqual([]);
+  vi.useRealTimers();
 });
 
 test.each(['http://127.0.0.1:3000', 'http://[::1]:3000'])(
