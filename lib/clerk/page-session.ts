@@ -1,18 +1,19 @@
 import { type NextFetchEvent, type NextMiddleware, NextRequest, NextResponse } from 'next/server';
 import { describeError } from '../base/errors';
-import { rateLimitedWarning } from '../base/log';
 import { withTimeout } from '../core/async';
 import type { Verdict } from '../core/verdict';
 import { type AskProviders, cookieHeader, otherCookies } from '../http/credential';
 import { pageAddress, pageHeaders, unavailablePage } from '../http/page';
 import { readVerdict, signVerdict, VERDICT } from '../http/signed-verdict';
 import { cancelRewrite, passedHeader, passHeader } from '../next/middleware-headers';
-import { completeHandshake, findHandshake, withoutParameters } from './handshake';
+import { completeHandshake, findHandshake, warn, withoutParameters } from './handshake';
 import {
+  HANDSHAKE,
   NO_REDIRECT,
+  NONCE,
   REASON_HEADER,
   REDIRECT_PARAMETER,
-  REFRESH_COOKIE,
+  RENEWAL_COOKIE,
   REPORT_HEADERS,
   usableCookies,
 } from './sdk-formats';
@@ -22,17 +23,15 @@ import { rejectedVerdict } from './verdict';
 /** Time limit of a verification or a handshake that needs the provider. */
 const PROVIDER_MS = 3_000;
 
-const warn = rateLimitedWarning('session of a page not verified');
-
 /**
  * Copies a page request without the parts with which the SDK would send the session to another host, print text of the client,
  * or call the provider with the secret key.
  */
 function sanitize(request: NextRequest): NextRequest {
   const url = pageAddress(request);
-  url.searchParams.delete(REDIRECT_PARAMETER);
+  for (const name of [REDIRECT_PARAMETER, NONCE, HANDSHAKE]) url.searchParams.delete(name);
   const headers = pageHeaders(request, withoutParameters(url));
-  const cookies = usableCookies(headers).filter(({ name }) => !REFRESH_COOKIE.test(name));
+  const cookies = usableCookies(headers).filter(({ name }) => !RENEWAL_COOKIE.test(name));
   headers.set('cookie', cookieHeader(cookies));
   // A redirect would send the body of a server action to the provider.
   if (request.method === 'POST') headers.set(...NO_REDIRECT);
@@ -59,8 +58,8 @@ async function otherVerdict(page: Response, request: NextRequest, askProviders?:
 
 /**
  * Returns the response of the SDK's middleware to a page request, which may redirect the browser to the provider to renew the
- * session (a handshake). If the SDK or a handshake fails, the page is served without a session, because a second handshake could
- * redirect the browser forever.
+ * session (a handshake). If the SDK or the exchange of a nonce fails, the page is served without a session, because a second
+ * handshake could redirect the browser forever.
  *
  * If the session could not be checked, the response is a 503 that shows app/unavailable, unless the page needs no session. For a
  * server action, it is undefined. With IDP_JWT_KEY, only a handshake waits for the provider.
@@ -74,7 +73,7 @@ export async function pageResponse(
   askProviders?: AskProviders,
 ): Promise<Response | undefined> {
   const request = sanitize(given);
-  const handshake = findHandshake(request);
+  const handshake = findHandshake(given);
   const working = handshake
     ? completeHandshake(sdk, request, event, handshake)
     : Promise.resolve(sdk(request, event));

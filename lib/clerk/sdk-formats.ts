@@ -32,8 +32,8 @@ export const WITHOUT_KEYS = /^(?:jwk-(?!kid-mismatch)|secret-key-invalid|unexpec
 export const SESSION_COOKIE = /^__session(?:_|$)/;
 /** Cookies from which the SDK reads the session. A suffix of the name may identify an instance of the provider. */
 export const SDK_COOKIE = /^__(?:session|client_uat|clerk_db_jwt)(?:_|$)/;
-/** With this cookie, the SDK renews the session of an expired token by a call of the provider. */
-export const REFRESH_COOKIE = /^__refresh/;
+/** Cookies that renew a session. For them, the SDK would call the provider or print text of the client. */
+export const RENEWAL_COOKIE = /^__(?:refresh|clerk_handshake)/;
 
 /** Cookie and parameter with a token that contains the cookies of a session. */
 export const HANDSHAKE = '__clerk_handshake';
@@ -73,7 +73,7 @@ export type NoCredential = 'no-credential' | 'malformed' | 'opaque-token' | 'for
  * A JWT whose parts have no base64 padding (`=`). The SDK would send another token to the provider as an API key, and could take
  * a padded JWT of an OAuth client or a machine for a session token.
  */
-const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
+export const JWT = /^ey[\w-]*\.[\w-]+\.[\w-]+$/;
 
 /** Returns the cookies of a request without session cookies that are not JWTs. */
 export const usableCookies = (headers: Headers): Cookie[] =>

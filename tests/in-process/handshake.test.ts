@@ -57,6 +57,15 @@ const NONCE = '__clerk_handshake_nonce';
 const TOKEN = '__clerk_handshake';
 const foreign = { privateKeyPem: foreignKeys().privateKey, header: { kid: idp.signingKey.kid } };
 const unknown = { ...foreign, header: { kid: 'theirs' } };
+const INVALID: [string, name: string, () => string][] = [
+  ['a token whose parts are not JSON', TOKEN, () => 'eyJh.eyJz.c2ln'],
+  ['a token of another key', TOKEN, () => signed(setting(session()), foreign)],
+  ['a token of an unknown key', TOKEN, () => signed(['a=b'], unknown)],
+  ['an access token', TOKEN, () => signed(['a=b'], { header: { typ: 'at+jwt' } })],
+  ['a token of a machine', TOKEN, () => signed(['a=b'], { header: { cat: 'cl_B7d4PD333AAA' } })],
+  ['a token without cookies', TOKEN, () => signed([])],
+  ['a session token', TOKEN, session],
+];
 
 describe.each([
   ['of a development instance', {}],
@@ -74,14 +83,7 @@ describe.each([
     ['a malformed response', NONCE, () => 'n', 'text'],
     ['no cookies', NONCE, () => 'n', { directives: [] }],
     ['a nonce that is a path', NONCE, () => '..%2Fusers', { directives: ['a=b'] }],
-    ['a token that is not one', TOKEN, () => 'text%0Aof+a+client'],
-    ['a token whose parts are not JSON', TOKEN, () => 'eyJh.eyJz.c2ln'],
-    ['a token of another key', TOKEN, () => signed(setting(session()), foreign)],
-    ['a token of an unknown key', TOKEN, () => signed(['a=b'], unknown)],
-    ['a token without a signature', TOKEN, () => signed(['a=b'], { header: { alg: 'none' } })],
-    ['an access token', TOKEN, () => signed(['a=b'], { header: { typ: 'at+jwt' } })],
-    ['a token of a machine', TOKEN, () => signed(['a=b'], { header: { cat: 'cl_B7d4PD333AAA' } })],
-    ['a session token', TOKEN, session],
+    ...INVALID,
   ])(
     'A page is served without a session and a new handshake, and the SDK prints nothing: %s',
     async (_reason, name, value, body, status) => {
@@ -93,6 +95,22 @@ describe.each([
           null,
           { reason: 'signed-out' },
         ]);
+        expect(response.headers.getSetCookie()).toEqual([]);
+      }
+    },
+  );
+
+  test.each<[string, name: string, () => string]>([
+    ['a token that is not one', TOKEN, () => 'text%0Aof+a+client'],
+    ['a token without a signature', TOKEN, () => signed(['a=b'], { header: { alg: 'none' } })],
+    ...INVALID,
+  ])(
+    'An invalid token leaves the session of the browser, and the SDK prints nothing: %s',
+    async (_what, name, value) => {
+      respond({});
+      for (const place of ['address', 'cookie'] as const) {
+        const { response, isPassed, verdict } = await visit(place, name, value(), { own: session() });
+        expect([isPassed, verdict]).toMatchObject([true, { user: 'user_1' }]);
         expect(response.headers.getSetCookie()).toEqual([]);
       }
     },

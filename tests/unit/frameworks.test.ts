@@ -86,10 +86,9 @@ test('The SDK has these names of headers, cookies and parameters', () => {
   expect(sdk.NO_REDIRECT[0]).toBe(headers.SecFetchDest);
   const session = [cookies.Session, cookies.ClientUat, cookies.DevBrowser];
   expect(session.filter((name) => !sdk.SDK_COOKIE.test(name))).toEqual([]);
-  expect([sdk.SESSION_COOKIE.test(cookies.Session), sdk.REFRESH_COOKIE.test(cookies.Refresh)]).toEqual([
-    true,
-    true,
-  ]);
+  expect(sdk.SESSION_COOKIE.test(cookies.Session)).toBe(true);
+  const renewal = [cookies.Refresh, cookies.Handshake, cookies.HandshakeNonce];
+  expect(renewal.filter((name) => !sdk.RENEWAL_COOKIE.test(name))).toEqual([]);
   expect([sdk.HANDSHAKE, sdk.NONCE]).toEqual([cookies.Handshake, cookies.HandshakeNonce]);
   expect([sdk.HANDSHAKE, sdk.NONCE, sdk.REDIRECT_PARAMETER]).toEqual([
     parameters.Handshake,
