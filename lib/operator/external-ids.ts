@@ -157,16 +157,12 @@ export async function* publish(
         return { id, outcome: 'kept', reason: 'external_id has another value' };
       if (dryRun) return { id, outcome: 'to publish' };
       const status = await retry(retryOptions, async () => (await directory()).setExternalId(id, userId));
-      if (status === undefined) return { id, outcome: 'published' };
-      return { id, outcome: 'failed', reason: `the identity provider responds with status ${status}` };
+      if (status !== undefined)
+        return { id, outcome: 'failed', reason: `the identity provider responds with status ${status}` };
+      await retry(retryOptions, () => recordChanges(database(), 'user', 'publish', change, [id], userId));
+      return { id, outcome: 'published' };
     };
-    for (let at = 0; at < links.length; at += PARALLEL) {
-      const batch = links.slice(at, at + PARALLEL);
-      const results = await Promise.all(batch.map(publishOne));
-      const published = results.flatMap(({ id, outcome }) => (outcome === 'published' ? [id] : []));
-      if (published.length > 0)
-        await retry(retryOptions, () => recordChanges(database(), 'user', 'publish', change, published));
-      yield results;
-    }
+    for (let at = 0; at < links.length; at += PARALLEL)
+      yield await Promise.all(links.slice(at, at + PARALLEL).map(publishOne));
   }
 }

@@ -311,6 +311,21 @@ test('The publish command sets each external_id that no other system has set to 
   ]);
 });
 
+test('The publish command records the internal id of a user whose previous id the provider still lists', async () => {
+  signUp('previous', null);
+  await database.link('present');
+  const { present } = await rows();
+  await database.pool.query(
+    `INSERT INTO previous_ids VALUES ('user', 'previous', $1, 'present', 'run', '2099-01-01Z')`,
+    [present],
+  );
+  expect(await publishUsers()).toEqual({ published: 1 });
+  expect(externalIdOf('previous')).toBe(present);
+  const changes = `SELECT internal_id AS id FROM link_changes
+    WHERE operation = 'publish' AND id_hash = left(encode(forgotten_hash('user', 'previous'), 'hex'), 16)`;
+  expect((await database.pool.query(changes)).rows).toEqual([{ id: present }]);
+});
+
 test('After a publication with at most five updates in flight, an adoption into an empty database gives the same internal ids', async () => {
   for (const id of ids(30)) signUp(id, null);
   await database.link(...ids(30));
