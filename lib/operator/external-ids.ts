@@ -100,12 +100,14 @@ async function adoptAll(kind: Kind, entries: readonly Adoption[], change: Change
   for (;;) {
     const results = await planAdoption(kind, entries);
     const planned = new Set(results.flatMap(({ id, outcome }) => (outcome === 'to adopt' ? [id] : [])));
-    if (planned.size === 0)
+    const links = entries.filter(({ id }) => planned.has(id));
+    const inserted = links.length > 0 ? await insertAdoptions(kind, links, change) : [];
+    for (const id of inserted) adopted.add(id);
+    // A query after the commit could fail, and a repeated call would count the adopted links as already linked.
+    if (inserted.length === links.length)
       return results.map((result) =>
         adopted.has(result.id) ? { id: result.id, outcome: 'adopted' } : result,
       );
-    const links = entries.filter(({ id }) => planned.has(id));
-    for (const id of await insertAdoptions(kind, links, change)) adopted.add(id);
   }
 }
 

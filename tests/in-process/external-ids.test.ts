@@ -326,6 +326,21 @@ test('The publish command records the internal id of a user whose previous id th
   expect((await database.pool.query(changes)).rows).toEqual([{ id: present }]);
 });
 
+test('If the database fails after the commit of an adoption, the adopted users still count as adopted', async () => {
+  const { proxy } = database;
+  for (const id of ids(2)) signUp(id, randomUUID());
+  let isCommitted = false;
+  proxy.onClientData = (chunk) => {
+    if (isCommitted) {
+      proxy.onClientData = undefined;
+      void proxy.treat('reset').then(() => proxy.treat('forward'));
+    } else isCommitted = chunk.includes('COMMIT\0');
+  };
+  const counts = await adoptUsers();
+  proxy.onClientData = undefined;
+  expect([isCommitted, counts]).toEqual([true, { adopted: 2 }]);
+});
+
 test('After a publication with at most five updates in flight, an adoption into an empty database gives the same internal ids', async () => {
   for (const id of ids(30)) signUp(id, null);
   await database.link(...ids(30));
