@@ -92,7 +92,7 @@ export async function forgetOne(
   print(
     holder
       ? `${holder} still has this ${noun}. Delete it there first, unless you want a new internal id for it (docs/users.md).`
-      : `There is no such ${noun} at ${ASKED}. If it was deleted within the last minute, wait until the tokens have expired.`,
+      : `There is no such ${noun} at ${ASKED || 'a provider with `has`'}. If it was deleted within the last minute, wait until the tokens have expired.`,
   );
   print(`FORGOTTEN_USERS_DAYS is ${FORGOTTEN_USERS_DAYS} for this command.`);
   if (!yes && !(await isConfirmed(kind))) {

@@ -27,7 +27,7 @@ export const VARIABLES = z.pick(variables, {
 export const parseVariables = <T>(schema: z.ZodMiniType<T>): T =>
   parseEnvironmentSubset(z.intersection(mainProvider.directory?.variables ?? z.object({}), schema));
 
-/** The providers that can tell which users they have. */
+/** The providers that can tell which users they have. If it is empty, `check` and `due` would count each user as deleted. */
 export const ASKED = [
   ...(mainProvider.directory ? [mainProvider.name] : []),
   ...providers.flatMap(({ name, has }) => (has ? [name] : [])),

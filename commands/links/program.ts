@@ -51,13 +51,15 @@ type Add = <T extends unknown[]>(
 /** Adds the commands that change nothing. */
 function addQueries(kind: Kind, add: Add): void {
   const noun = NOUNS[kind];
-  const check = add(
-    'check',
-    `Compares the ${noun}s at ${ASKED} with the rows of the table ${KINDS[kind].table}. Changes nothing.`,
-    `Needs ${KEY}DATABASE_URL. Exits with 1 if there is a difference.`,
-    (options: Parameters<typeof checkLinks>[1]) => checkLinks(kind, options),
-  );
-  withRetries(check).option('--ids', 'prints every id that is a difference');
+  if (ASKED)
+    withRetries(
+      add(
+        'check',
+        `Compares the ${noun}s at ${ASKED} with the rows of the table ${KINDS[kind].table}. Changes nothing.`,
+        `Needs ${KEY}DATABASE_URL. Exits with 1 if there is a difference.`,
+        (options: Parameters<typeof checkLinks>[1]) => checkLinks(kind, options),
+      ),
+    ).option('--ids', 'prints every id that is a difference');
   add(
     'show',
     `Shows the link and the cache entry of one ${noun}, and whether ${mainProvider.name} has it.`,
@@ -91,13 +93,15 @@ function addDeletions(kind: Kind, add: Add): void {
     (id: string, options: Parameters<typeof forgetOne>[2]) => forgetOne(kind, id, options),
   );
   withChange(forget).argument('<id>', EITHER_ID, parseId).option('--yes', 'does not ask for confirmation');
-  const due = add(
-    'due',
-    `Forgets all ${noun}s whose deletion was scheduled by an event and is now due, unless ${ASKED} has the ${noun} again. Prints a receipt for each.`,
-    `${needsAll} Exits with 1 if a deletion is still pending.`,
-    (options: Parameters<typeof forgetAllDue>[1]) => forgetAllDue(kind, options),
-  );
-  withChange(due);
+  if (ASKED)
+    withChange(
+      add(
+        'due',
+        `Forgets all ${noun}s whose deletion was scheduled by an event and is now due, unless ${ASKED} has the ${noun} again. Prints a receipt for each.`,
+        `${needsAll} Exits with 1 if a deletion is still pending.`,
+        (options: Parameters<typeof forgetAllDue>[1]) => forgetAllDue(kind, options),
+      ),
+    );
   const remember = add(
     'remember',
     `Lets any registration link a forgotten ${noun} again. Cancels a pending deletion.`,

@@ -261,3 +261,18 @@ test('The check command counts the differences, and prints their ids with --ids.
   expect((await run('user', 'forget', 'other_ada', '--yes')).stdout).toContain('other still has this user');
   expect((await run('user', 'forget', 'gone_ada', '--yes')).stdout).not.toContain('still has');
 });
+
+test('If no provider can tell which users it has, there is neither a check nor a due command, and the forget command names no provider', async () => {
+  await database.link('unasked');
+  await pool.query("INSERT INTO pending_deletions VALUES ('user', 'unasked', now() - interval '1 minute')");
+  vi.doMock('#lib/main-provider', () => ({ mainProvider: { name: 'Pages' } }));
+  vi.doMock('#providers', () => ({ providers: [{ name: 'silent' }] }));
+  for (const name of ['check', 'due']) {
+    const stderr = expect.stringContaining(`unknown command '${name}'`);
+    expect(await run('user', name)).toMatchObject({ exit: 2, stdout: '', stderr });
+  }
+  expect(await database.idsOf('unasked')).toHaveLength(1);
+  expect((await run('user', 'forget', 'unasked', '--yes')).stdout).toContain(
+    'no such user at a provider with `has`.',
+  );
+});
