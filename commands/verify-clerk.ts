@@ -41,7 +41,7 @@ async function verifyClerk({ json }: { readonly json?: boolean }): Promise<void>
     process.exitCode = INTERRUPTED;
   } finally {
     // A lost response may have created a user, too.
-    if (mayExist) await removeTestData(connectInstance(AbortSignal.timeout(REMOVAL_MS)));
+    if (mayExist) await removeTestData(connectInstance(AbortSignal.timeout(REMOVAL_MS), instance.created));
   }
 }
 

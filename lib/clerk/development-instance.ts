@@ -45,8 +45,11 @@ function idAt(json: unknown, ...path: readonly (string | number)[]): string | un
 export const describeReply = ({ status, body }: Reply): string =>
   status === 0 ? `no response (${body})` : `status ${status} ${at(body, 'errors', 0, 'code') ?? ''}`.trim();
 
-/** Connects to the two APIs of the instance. Repeats a call that gets a 429. A call ends at its time limit, and at `signal`. */
-export function connectInstance(signal: AbortSignal) {
+/**
+ * Connects to the two APIs of the instance. Repeats a call that gets a 429. A call ends at its time limit, and at `signal`.
+ * `created` has the paths of the users and the organization of this run.
+ */
+export function connectInstance(signal: AbortSignal, created: string[] = []) {
   const keys = parseEnvironmentSubset(Keys);
   const issuer = keys.IDP_PUBLISHABLE_KEY.frontendApi;
   const { CLERK_API_URL: backendUrl = 'https://api.clerk.com', CLERK_FAPI_URL: frontendUrl = issuer } = keys;
@@ -87,7 +90,7 @@ export function connectInstance(signal: AbortSignal) {
     'content-type': 'application/x-www-form-urlencoded',
     origin: PAGE,
   });
-  return { frontendUrl, issuer, pauses, backend, frontend };
+  return { frontendUrl, issuer, pauses, created, backend, frontend };
 }
 
 export type Instance = ReturnType<typeof connectInstance>;
@@ -98,23 +101,24 @@ const markedPaths = (path: string, rows: unknown, ...name: readonly (string | nu
     .filter((row) => MARKED.test(String(at(row, ...name))) && idAt(row, 'id') !== undefined)
     .map((row) => `${path}/${idAt(row, 'id')}`);
 
-/** Removes the users and organizations that runs have created. Returns their number. */
-export async function removeTestData({ backend }: Instance): Promise<number> {
+/** Removes the users and organizations of this run, and those of others that Clerk's search finds. Returns their number. */
+export async function removeTestData({ backend, created }: Instance): Promise<number> {
   const users = await backend(`GET /v1/users?limit=100&query=${MARK}`);
   if (users.status !== 200)
     throw new Error(`The Backend API does not list users: ${describeReply(users)}. Check the secret key.`);
   // An instance without organizations responds with an error.
   const { body } = await backend(`GET /v1/organizations?limit=100&query=${MARK}`);
-  const paths = [
+  const paths = new Set([
+    ...created,
     ...markedPaths('/v1/users', users.body, 'email_addresses', 0, 'email_address'),
     ...markedPaths('/v1/organizations', at(body, 'data'), 'name'),
-  ];
+  ]);
   for (const path of paths) {
     const reply = await backend(`DELETE ${path}`);
     if (reply.status !== 200 && reply.status !== 404)
       throw new Error(`Not removed: ${path} (${describeReply(reply)}). Remove it in the dashboard.`);
   }
-  return paths.length;
+  return paths.size;
 }
 
 /**
@@ -139,12 +143,14 @@ export async function createTestData(instance: Instance) {
       skip_password_requirement: true,
     });
   const [one, other] = [await createUser('one'), await createUser('other')];
+  instance.created.push(`/v1/users/${one}`, `/v1/users/${other}`);
   const tokenOf = (sessionId: string) => create(`POST /v1/sessions/${sessionId}/tokens`, {}, 'jwt');
   const session = await create('POST /v1/sessions', { user_id: one });
 
   const organization = await backend('POST /v1/organizations', { name: mark, created_by: one });
   const organizationId = idAt(organization.body, 'id');
   const path = `/v1/organizations/${organizationId}`;
+  if (organizationId !== undefined) instance.created.push(path);
   await backend(`POST ${path}/memberships`, { user_id: other, role: 'org:member' });
   const active = organizationId === undefined ? {} : { active_organization_id: organizationId };
   const otherSession = await create('POST /v1/sessions', { user_id: other, ...active });

@@ -191,6 +191,11 @@ test('verify:clerk removes a user whose creation got no response', async () => {
   expect(await runCommand('verify-clerk', [], environmentOf(url))).toMatchObject({ exit: 1 });
 });
 
+test('verify:clerk removes what it has created, also if the search does not find it yet', async () => {
+  const { url } = await startProxy([], [/limit=100&query/, reply([])]);
+  expect(await runCommand('verify-clerk', [], environmentOf(url))).toMatchObject({ exit: 0 });
+});
+
 test('verify:clerk removes what it has created after SIGINT, and what a killed run has left', async () => {
   const { url, calls } = await startProxy(['the Backend API returns the key of a session token within 4 s']);
   for (const [signal, exit, left] of [
