@@ -43,7 +43,12 @@ test('Only the owner has permissions on the data file', async () => {
 });
 
 test('An invalid data file causes an error that names the file, and is not changed', async () => {
-  const cases = { 'broken.json': '{"version":1,', 'other.json': '{"version":2}', 'empty.json': '' };
+  const cases = {
+    'broken.json': '{"version":1,',
+    'other.json': '{"version":3}',
+    'earlier.json': '{"version":2,"signingKeyPem":"key","invitations":[{"id":"inv_1"}]}',
+    'empty.json': '',
+  };
   for (const [name, text] of Object.entries(cases)) {
     const file = join(folder, name);
     await writeFile(file, text);

@@ -59,8 +59,8 @@ export const User = z.object({
   passwordUpdatedAt: Time.nullable().default(null),
   ...RowMetadata,
   lastSignInAt: Time.nullable().default(null),
-  /** Data files of earlier versions lack `banned` and `locked`. A lock never expires: Clerk's setting "Indefinite lockout". */
   banned: z.boolean().default(false),
+  /** A lock never expires: Clerk's setting "Indefinite lockout". */
   locked: z.boolean().default(false),
   settings: UserSettings.default(UserSettings.parse({})),
   /** Address of the picture. Users without one get their initials. */
@@ -145,7 +145,7 @@ const TicketFields = {
 /** A ticket that signs a user in, or an actor as the user. */
 export const SignInToken = z.object({
   ...TicketFields,
-  kind: z.literal('sign_in_token').default('sign_in_token'),
+  kind: z.literal('sign_in_token'),
   userId: z.string(),
   organizationId: z.string().optional(),
   actor: Metadata.optional(),
@@ -155,7 +155,7 @@ export const SignInToken = z.object({
 /** A ticket that lets its recipient sign up. It proves the e-mail address. */
 export const Invitation = z.object({
   ...TicketFields,
-  kind: z.literal('invitation').default('invitation'),
+  kind: z.literal('invitation'),
   email: z.string(),
   publicMetadata: Metadata,
   redirectUrl: z.string().nullable(),

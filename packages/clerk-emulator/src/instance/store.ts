@@ -32,7 +32,7 @@ export async function openStore(dataFile: string | undefined, newSigningKeyPem?:
   const schema = dataSchema(changed);
   const saved = dataFile === undefined ? undefined : await readDataFile(dataFile, schema.parse);
   const data =
-    saved ?? schema.parse({ version: 2, signingKeyPem: newSigningKeyPem ?? generateSigningKeyPem() });
+    saved ?? schema.parse({ version: 3, signingKeyPem: newSigningKeyPem ?? generateSigningKeyPem() });
   const file = dataFile === undefined ? undefined : dataFileWriter(dataFile, data);
   if (saved === undefined) changed();
   return {

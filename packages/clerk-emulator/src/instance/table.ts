@@ -37,7 +37,7 @@ function openTable<Row extends { readonly id: string }>(rows: readonly Row[], ch
   };
 }
 
-/** Returns the schema of a data file. Its tables call `changed` after each change. Files of earlier versions lack some. */
+/** Returns the schema of a data file. Its tables call `changed` after each change. */
 export function dataSchema(changed: () => void) {
   const table = <Row extends z.ZodType<{ readonly id: string }>>(row: Row) =>
     z
@@ -45,7 +45,7 @@ export function dataSchema(changed: () => void) {
       .default([])
       .transform((all): Table<Readonly<z.output<Row>>> => openTable(all, changed));
   return z.object({
-    version: z.literal(2),
+    version: z.literal(3),
     signingKeyPem: z.string(),
     users: table(rows.User),
     clients: table(rows.Client),
